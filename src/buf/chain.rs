@@ -34,6 +34,11 @@ impl Chain {
         &self.segments
     }
 
+    /// The segments, given away.
+    pub fn into_segments(self) -> impl Iterator<Item = Segment> {
+        self.segments.into_iter()
+    }
+
     /// The bytes when they lie in one piece.
     pub fn as_slice(&self) -> Option<&[u8]> {
         match &self.segments[..] {

@@ -89,6 +89,8 @@ pub struct Log {
 impl Log {
     /// Chunks kept for later use when they are done with.
     const SPARE_MAX: usize = 4;
+    /// The largest chunk, in bytes: what one send carries.
+    const CHUNK_MAX: usize = 1 << 20;
 
     /// A log of chunks of `chunk_size` bytes; nothing is allocated before the first append.
     pub fn new(chunk_size: usize) -> Self {
@@ -128,7 +130,10 @@ impl Log {
         while !bytes.is_empty() {
             let room = self.chunks.back().map_or(0, |last| last.chunk.capacity - last.written);
             if room == 0 {
-                let chunk = self.spare.pop().unwrap_or_else(|| Chunk::new(self.chunk_size));
+                // A large value gets a chunk of its own size, so that one send needs few slices.
+                let size = self.chunk_size.max(bytes.len().min(Self::CHUNK_MAX));
+                let spare = if size == self.chunk_size { self.spare.pop() } else { None };
+                let chunk = spare.unwrap_or_else(|| Chunk::new(size));
                 self.chunks.push_back(Live { chunk, start: self.end, written: 0 });
                 continue;
             }
@@ -176,7 +181,10 @@ impl Log {
             if self.chunks.len() == 1 {
                 // Everything is released. The last chunk starts over, if no slice refers to it, so that a client in
                 // steady state writes to the same warm memory each turn.
-                if unshared && let Some(last) = self.chunks.back_mut() {
+                if unshared
+                    && let Some(last) = self.chunks.back_mut()
+                    && last.chunk.capacity == self.chunk_size
+                {
                     last.start = self.end;
                     last.written = 0;
                     return;

@@ -18,7 +18,7 @@ pub struct Segment {
 enum Owner {
     Pool(Rc<Shared>, u16),
     /// Never read through: it keeps what `pointer` refers to.
-    Heap(#[allow(dead_code)] Rc<[u8]>),
+    Heap(#[allow(dead_code)] Rc<Vec<u8>>),
 }
 
 impl Segment {
@@ -30,15 +30,8 @@ impl Segment {
     }
 
     /// A copy of `bytes` on the heap.
-    ///
-    /// # Panics
-    /// Above 4 GiB, which no reply limit allows.
     pub fn copy_of(bytes: &[u8]) -> Self {
-        let len = u32::try_from(bytes.len()).expect("limits keep a segment below 4 GiB");
-        let block: Rc<[u8]> = bytes.into();
-        // SAFETY: a slice's pointer is never null.
-        let pointer = unsafe { NonNull::new_unchecked(block.as_ptr().cast_mut()) };
-        Self { pointer, len, owner: Owner::Heap(block) }
+        bytes.to_vec().into()
     }
 
     /// A part of it. Panics when the range is outside.
@@ -54,6 +47,20 @@ impl Segment {
     /// True when it refers to a pool's buffer (and so keeps it from the kernel).
     pub fn is_pooled(&self) -> bool {
         matches!(self.owner, Owner::Pool(..))
+    }
+}
+
+impl From<Vec<u8>> for Segment {
+    /// Takes the vector; nothing is copied.
+    ///
+    /// # Panics
+    /// Above 4 GiB, which no reply limit allows.
+    fn from(bytes: Vec<u8>) -> Self {
+        let len = u32::try_from(bytes.len()).expect("limits keep a segment below 4 GiB");
+        let block = Rc::new(bytes);
+        // SAFETY: a vector's pointer is never null.
+        let pointer = unsafe { NonNull::new_unchecked(block.as_ptr().cast_mut()) };
+        Self { pointer, len, owner: Owner::Heap(block) }
     }
 }
 

@@ -1,1 +1,11 @@
-//! (being written)
+//! One deployment's client without I/O: options, tickets, and the machine that composes connections.
+
+mod machine;
+mod options;
+mod pushes;
+mod tickets;
+mod url;
+
+pub use machine::{Admission, ClientMachine, Reply as MachineReply};
+pub use options::ConnectOptions;
+pub use pushes::{PushListener, Pushes};

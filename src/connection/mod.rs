@@ -1,1 +1,493 @@
-//! (being written)
+//! One connection: the machine between a pool slot's commands and one socket at a time.
+//!
+//! ```text
+//!          connect()                 Resolved            Connected          set-up done
+//!  Down ─────────────▶ Resolving ──────────▶ Connecting ─────────▶ SettingUp ─────────▶ Ready
+//!   ▲                      │ failed, deadline   │ (next address)      │ refused, deadline   │ end of stream, reset,
+//!   │      Closed          ▼                    ▼                     ▼                     ▼ protocol error
+//!   └───────────────────────────────────── Closing ◀────────────────────────────────────────┘
+//! ```
+//! It does no I/O: completions go in by `handle_*`, [`Op`]s come out of [`poll_op`](Connection::poll_op), and
+//! [`next_deadline`](Connection::next_deadline) says when [`handle_timeout`](Connection::handle_timeout) is due. A
+//! socket that failed is always closed through the engine first, since only then is it known how many bytes the
+//! kernel took (H26); its commands are told their fate after that. The queue ([`Pipeline`]) outlives the socket.
+
+mod config;
+mod event;
+mod handshake;
+mod inbound;
+mod pipeline;
+
+pub use config::{ConnectionConfig, Credentials, Endpoint, Protocol, Secret};
+pub use event::{Event, Sink};
+pub use pipeline::{Pipeline, Progress};
+
+use crate::buf::{BufferPool, Log, Segment, Spares, Transmit};
+use crate::error::{ConnectionError, ConnectionFailure, Error, ProtocolError, Stage, TimeoutError};
+use crate::id::{ConnectionId, TicketId};
+use crate::io::{Address, Completion, Op};
+use crate::resp::FrameKind;
+use handshake::Handshake;
+use inbound::{Inbound, Input};
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+enum State {
+    Down,
+    Resolving,
+    Connecting,
+    SettingUp(Box<Handshake>),
+    Ready,
+    Closing { error: Option<Error>, was_ready: bool },
+}
+
+/// See the module.
+pub struct Connection {
+    config: Rc<ConnectionConfig>,
+    id: ConnectionId,
+    state: State,
+    pipeline: Pipeline,
+    inbound: Inbound,
+    /// Set-up frames: they go before everything in the pipeline.
+    setup: Log,
+    setup_sent: u64,
+    setup_sending: bool,
+    /// Addresses that are still to be tried.
+    addresses: VecDeque<SocketAddr>,
+    ops: VecDeque<Op>,
+    events: VecDeque<Event>,
+    /// When this attempt to connect began.
+    began: Option<Instant>,
+    /// When the reply to a set-up step must be there.
+    setup_deadline: Option<Instant>,
+    /// When bytes last arrived, or the first command of a silent spell went out.
+    heard: Option<Instant>,
+}
+
+impl Connection {
+    /// A connection that is down.
+    pub fn new(index: u16, config: Rc<ConnectionConfig>) -> Self {
+        Self {
+            id: ConnectionId { index, generation: 0 },
+            state: State::Down,
+            pipeline: Pipeline::new(config.write_buffer),
+            inbound: Inbound::new(config.limits),
+            setup: Log::new(1024),
+            setup_sent: 0,
+            setup_sending: false,
+            addresses: VecDeque::new(),
+            ops: VecDeque::new(),
+            events: VecDeque::new(),
+            began: None,
+            setup_deadline: None,
+            heard: None,
+            config,
+        }
+    }
+
+    /// The socket of now.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// True when commands may enter.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.state, State::Ready)
+    }
+
+    /// True when there is no socket and no attempt to get one.
+    pub fn is_down(&self) -> bool {
+        matches!(self.state, State::Down)
+    }
+
+    /// True when one more command fits, besides `reserved` others.
+    #[inline]
+    pub fn has_room(&self, reserved: usize) -> bool {
+        self.is_ready()
+            && self.pipeline.len() + reserved < self.config.inflight_max
+            && self.pipeline.bytes() < self.config.queued_bytes_max
+    }
+
+    /// Commands queued or awaiting their reply.
+    pub fn in_flight(&self) -> usize {
+        self.pipeline.len()
+    }
+
+    /// The endpoint, for errors.
+    pub fn endpoint(&self) -> String {
+        self.config.endpoint.to_string()
+    }
+
+    // --- the application speaks
+
+    /// Begins to connect, when the connection is down.
+    pub fn connect(&mut self, now: Instant) {
+        if !self.is_down() {
+            return;
+        }
+        self.id.generation = self.id.generation.wrapping_add(1);
+        self.began = Some(now);
+        self.addresses.clear();
+        match &self.config.endpoint {
+            Endpoint::Unix(path) => {
+                let address = Address::Unix(path.as_path().into());
+                self.dial(address);
+            }
+            Endpoint::Tcp { host, port } => match host.parse::<IpAddr>() {
+                Ok(ip) => self.dial(Address::Tcp(SocketAddr::new(ip, *port))),
+                Err(_) => {
+                    self.ops.push_back(Op::Resolve { id: self.id, host: host.clone(), port: *port });
+                    self.state = State::Resolving;
+                }
+            },
+        }
+    }
+
+    fn dial(&mut self, address: Address) {
+        self.ops.push_back(Op::Connect { id: self.id, address, options: self.config.socket });
+        self.state = State::Connecting;
+    }
+
+    /// Queues one frame; the connection must have room. Tells its number, for `cancel` and `progress`.
+    #[inline]
+    pub fn submit(&mut self, ticket: TicketId, encode: impl FnOnce(&mut Log)) -> u64 {
+        debug_assert!(self.is_ready());
+        self.pipeline.push(ticket, encode)
+    }
+
+    /// The caller of a command is gone.
+    pub fn cancel(&mut self, number: u64) {
+        self.pipeline.cancel(number);
+    }
+
+    /// How far a command has come.
+    pub fn progress(&self, number: u64) -> Progress {
+        self.pipeline.progress(number)
+    }
+
+    /// Ends the connection for good; what it had is told `error` when the socket is closed.
+    pub fn close(&mut self, error: Error) {
+        match &mut self.state {
+            State::Down => self.events.push_back(Event::Closed),
+            State::Closing { error: reason, .. } => *reason = Some(error),
+            _ => self.fail(error),
+        }
+    }
+
+    // --- the network speaks
+
+    /// Takes what happened to the socket. News of an earlier socket is ignored.
+    pub fn handle(
+        &mut self,
+        now: Instant,
+        completion: Completion,
+        pool: Option<&BufferPool>,
+        spares: &Spares,
+        sink: &mut impl Sink,
+    ) {
+        if completion.id() != self.id {
+            return;
+        }
+        match completion {
+            Completion::Received { segment, .. } => self.handle_received(now, segment, pool, spares, sink),
+            Completion::Sent { bytes, .. } => self.handle_sent(bytes),
+            Completion::Connected { .. } => self.handle_connected(now),
+            Completion::Resolved { addresses, .. } => {
+                if matches!(self.state, State::Resolving) {
+                    self.addresses = addresses.into();
+                    self.dial_next();
+                }
+            }
+            Completion::Failed { failure, .. } => self.handle_failed(failure),
+            Completion::Closed { .. } => self.handle_closed(sink),
+        }
+    }
+
+    fn dial_next(&mut self) {
+        match self.addresses.pop_front() {
+            Some(address) => self.dial(Address::Tcp(address)),
+            None => self.down(Error::Connection(Box::new(ConnectionError::new(
+                self.endpoint(),
+                ConnectionFailure::Resolve("no address".into()),
+            )))),
+        }
+    }
+
+    fn handle_connected(&mut self, now: Instant) {
+        if !matches!(self.state, State::Connecting) {
+            return;
+        }
+        self.inbound.reset();
+        self.setup = Log::new(1024);
+        self.setup_sent = 0;
+        let handshake = Handshake::begin(&self.config, &mut self.setup);
+        self.inbound.set_resp3(handshake.resp3());
+        self.setup_deadline = self.config.command_timeout.map(|timeout| now + timeout);
+        if handshake.is_done() {
+            self.up(now, handshake.resp3());
+        } else {
+            self.state = State::SettingUp(Box::new(handshake));
+        }
+    }
+
+    fn up(&mut self, now: Instant, resp3: bool) {
+        self.inbound.set_resp3(resp3);
+        self.state = State::Ready;
+        self.began = None;
+        self.setup_deadline = None;
+        self.heard = Some(now);
+        self.events.push_back(Event::Up);
+    }
+
+    fn handle_sent(&mut self, bytes: usize) {
+        if self.setup_sending {
+            self.setup_sending = false;
+            self.setup_sent += bytes as u64;
+            self.setup.release(self.setup_sent);
+        } else {
+            self.pipeline.handle_sent(bytes);
+        }
+    }
+
+    fn handle_failed(&mut self, failure: ConnectionFailure) {
+        let error = Error::Connection(Box::new(ConnectionError::new(self.endpoint(), failure)));
+        match self.state {
+            // Nothing was opened: the driver serves `Resolve` itself.
+            State::Resolving => self.down(error),
+            State::Down | State::Closing { .. } => {}
+            _ => self.fail(error),
+        }
+    }
+
+    fn handle_received(
+        &mut self,
+        now: Instant,
+        segment: Segment,
+        pool: Option<&BufferPool>,
+        spares: &Spares,
+        sink: &mut impl Sink,
+    ) {
+        self.heard = Some(now);
+        let mut input = Input::new(segment);
+        loop {
+            if matches!(self.state, State::Closing { .. } | State::Down) {
+                return;
+            }
+            match self.inbound.next(&mut input, pool, spares) {
+                Ok(None) => return,
+                Ok(Some(frame)) if frame.kind == FrameKind::Push => sink.push(frame.payload),
+                Ok(Some(frame)) => match &mut self.state {
+                    State::Ready => match self.pipeline.pop() {
+                        Some(Some(ticket)) => sink.reply(ticket, frame.payload),
+                        Some(None) => sink.reply_dropped(),
+                        None => return self.fail_unasked(&frame.payload),
+                    },
+                    State::SettingUp(_) => self.handle_setup_reply(now, &frame.payload),
+                    _ => return,
+                },
+                Err(error) => return self.fail(Error::Protocol(Box::new(error))),
+            }
+        }
+    }
+
+    /// A reply that no command asked for. Servers say an error and close when they have no room for a client.
+    fn fail_unasked(&mut self, payload: &crate::buf::Payload) {
+        let text = match crate::resp::Decoder::from(payload).token() {
+            Ok(crate::resp::Token::Error(text)) => {
+                let error = crate::error::ServerError::parse(&String::from_utf8_lossy(&text), None);
+                format!("the server said, unasked: {error}")
+            }
+            _ => "a reply that no command asked for".to_owned(),
+        };
+        self.fail(Error::Protocol(Box::new(ProtocolError::new(text))));
+    }
+
+    fn handle_setup_reply(&mut self, now: Instant, payload: &crate::buf::Payload) {
+        let State::SettingUp(handshake) = &mut self.state else { return };
+        match handshake.handle_reply(now, payload, &self.config, &mut self.setup) {
+            Err(error) => self.fail(error),
+            Ok(progress) => {
+                let resp3 = handshake.resp3();
+                self.inbound.set_resp3(resp3);
+                self.setup_deadline = match self.config.command_timeout {
+                    Some(timeout) if handshake.is_waiting_for_reply() => Some(now + timeout),
+                    _ => None,
+                };
+                if progress == handshake::Progress::Done {
+                    self.up(now, resp3);
+                }
+            }
+        }
+    }
+
+    /// The socket is of no use; the engine is asked to close it.
+    fn fail(&mut self, error: Error) {
+        let was_ready = self.is_ready();
+        self.ops.retain(|op| !matches!(op, Op::Send { .. }));
+        let resolving = matches!(self.state, State::Resolving);
+        self.state = State::Closing { error: Some(error), was_ready };
+        self.setup_deadline = None;
+        if resolving {
+            // The driver owns the look-up, and no socket exists: its answer is recognised as late by its generation.
+            self.ops.clear();
+            let State::Closing { error: Some(error), .. } = std::mem::replace(&mut self.state, State::Down) else {
+                return;
+            };
+            self.down(error);
+        } else {
+            self.ops.push_back(Op::Close { id: self.id });
+        }
+    }
+
+    fn handle_closed(&mut self, sink: &mut impl Sink) {
+        let State::Closing { error, was_ready } = std::mem::replace(&mut self.state, State::Down) else { return };
+        self.setup_sending = false;
+        self.inbound.reset();
+        self.heard = None;
+        let error = error.unwrap_or(Error::Closed(crate::Delivery::NotExecuted));
+        if !was_ready && matches!(error, Error::Connection(_)) && !self.addresses.is_empty() {
+            // This address does not answer; the next may. The deadline goes on.
+            self.id.generation = self.id.generation.wrapping_add(1);
+            return self.dial_next();
+        }
+        self.pipeline.handle_closed(|ticket, delivery| sink.ended(ticket, delivery, &error));
+        if was_ready && !matches!(error, Error::Closed(_)) {
+            self.events.push_back(Event::Lost(error));
+        } else {
+            self.down(error);
+        }
+    }
+
+    fn down(&mut self, error: Error) {
+        self.state = State::Down;
+        self.began = None;
+        self.setup_deadline = None;
+        self.events.push_back(match error {
+            Error::Closed(_) => Event::Closed,
+            error => Event::Failed(error),
+        });
+    }
+
+    /// No connection will carry what is queued: everything ends, not executed.
+    pub fn give_up(&mut self, error: &Error, sink: &mut impl Sink) {
+        self.pipeline.clear(|ticket| sink.ended(ticket, crate::Delivery::NotExecuted, error));
+    }
+
+    // --- time
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let connect = self.connect_deadline();
+        let again = match &self.state {
+            State::SettingUp(handshake) => handshake.again_at(),
+            _ => None,
+        };
+        [connect, self.setup_deadline, again, self.stall_deadline()].into_iter().flatten().min()
+    }
+
+    /// Bounds connecting, and waiting for a server that loads; replies of set-up have their own (CONN-048).
+    fn connect_deadline(&self) -> Option<Instant> {
+        let began = self.began?;
+        let applies = match &self.state {
+            State::Resolving | State::Connecting => true,
+            State::SettingUp(handshake) => handshake.loading().is_some() || self.config.command_timeout.is_none(),
+            _ => false,
+        };
+        applies.then(|| began + self.config.connect_timeout)
+    }
+
+    fn stall_deadline(&self) -> Option<Instant> {
+        let timeout = self.config.idle_read_timeout?;
+        (self.is_ready() && self.pipeline.owes_reply()).then(|| self.heard.map(|heard| heard + timeout))?
+    }
+
+    /// Acts on deadlines that have passed; early and repeated calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if due(self.connect_deadline()) {
+            let error = self.connect_timed_out();
+            // The deadline is for all addresses together.
+            self.addresses.clear();
+            return self.fail(error);
+        }
+        if due(self.setup_deadline) {
+            let error = self.setup_timed_out();
+            return self.fail(error);
+        }
+        if due(self.stall_deadline()) {
+            let failure = ConnectionFailure::Stalled(self.config.idle_read_timeout.unwrap_or_default());
+            return self.fail(Error::Connection(Box::new(ConnectionError::new(self.endpoint(), failure))));
+        }
+        if let State::SettingUp(handshake) = &mut self.state {
+            handshake.handle_timeout(now, &self.config, &mut self.setup);
+            if handshake.is_waiting_for_reply() && self.setup_deadline.is_none() {
+                self.setup_deadline = self.config.command_timeout.map(|timeout| now + timeout);
+            }
+        }
+    }
+
+    fn connect_timed_out(&self) -> Error {
+        if let State::SettingUp(handshake) = &self.state
+            && let Some(loading) = handshake.loading()
+        {
+            return Error::Server(Box::new(loading.clone()));
+        }
+        self.timeout("CONNECT", self.config.connect_timeout, Stage::Connecting)
+    }
+
+    fn setup_timed_out(&self) -> Error {
+        let command = match &self.state {
+            State::SettingUp(handshake) => handshake.awaited(),
+            _ => "CONNECT",
+        };
+        self.timeout(command, self.config.command_timeout.unwrap_or_default(), Stage::AwaitingReply)
+    }
+
+    fn timeout(&self, command: &'static str, budget: Duration, stage: Stage) -> Error {
+        Error::Timeout(Box::new(TimeoutError {
+            command: Some(command.into()),
+            budget,
+            stage,
+            endpoint: Some(self.endpoint().into()),
+            delivery: crate::Delivery::NotExecuted,
+        }))
+    }
+
+    // --- what to do now
+
+    /// The next operation for the engine. Call until `None` after any batch of the calls above.
+    #[must_use]
+    pub fn poll_op(&mut self, now: Instant) -> Option<Op> {
+        if let Some(op) = self.ops.pop_front() {
+            return Some(op);
+        }
+        match self.state {
+            State::SettingUp(_) | State::Ready => {}
+            _ => return None,
+        }
+        if self.setup_sending || self.pipeline.is_sending() {
+            return None;
+        }
+        if self.setup_sent < self.setup.end() {
+            let mut data = Transmit::new();
+            self.setup.slices(self.setup_sent, self.setup.end(), &mut data);
+            self.setup_sending = true;
+            return Some(Op::Send { id: self.id, data });
+        }
+        if !self.is_ready() || !self.pipeline.has_transmit() {
+            return None;
+        }
+        if !self.pipeline.owes_reply() {
+            self.heard = Some(now);
+        }
+        Some(Op::Send { id: self.id, data: self.pipeline.transmit() })
+    }
+
+    /// The next change of state. Call until `None`.
+    #[must_use]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}

@@ -73,8 +73,8 @@ impl Error {
             Error::Timeout(e) => e.delivery,
             Error::Protocol(e) => e.delivery,
             Error::Closed(delivery) => *delivery,
-            Error::Server(e) if e.is_refusal() => Delivery::NotExecuted,
-            Error::Server(_) | Error::Conversion(_) => Delivery::Answered,
+            Error::Server(e) => e.delivery(),
+            Error::Conversion(_) => Delivery::Answered,
             Error::Auth(_) | Error::Config(_) | Error::InvalidArgument(_) => Delivery::NotExecuted,
         }
     }
@@ -114,26 +114,29 @@ impl Error {
         Error::InvalidArgument(Box::new(InvalidError::new(what, message)))
     }
 
-    /// The same failure, told of one command: names it and says how far it had come.
-    pub(crate) fn of_command(mut self, name: &CommandName, how: Delivery) -> Self {
+    /// The same failure, told of a command that had come so far.
+    pub(crate) fn with_delivery(mut self, delivery: Delivery) -> Self {
         match &mut self {
-            Error::Connection(e) => {
-                e.command = Some(name.clone());
-                e.delivery = how;
-            }
-            Error::Timeout(e) => {
-                e.delivery = how;
-            }
-            Error::Protocol(e) => {
-                e.command = Some(name.clone());
-                e.delivery = how;
-            }
-            Error::Closed(delivery) => *delivery = how,
-            Error::Server(_)
-            | Error::Auth(_)
-            | Error::Config(_)
-            | Error::InvalidArgument(_)
-            | Error::Conversion(_) => {}
+            Error::Connection(e) => e.delivery = delivery,
+            Error::Timeout(e) => e.delivery = delivery,
+            Error::Protocol(e) => e.delivery = delivery,
+            Error::Server(e) => e.set_delivery(delivery),
+            Error::Closed(d) => *d = delivery,
+            // These always mean that nothing was sent, or that an answer came.
+            Error::Auth(_) | Error::Config(_) | Error::InvalidArgument(_) | Error::Conversion(_) => {}
+        }
+        self
+    }
+
+    /// The same failure, told of the command `name`, if it names none.
+    pub(crate) fn with_command(mut self, name: impl FnOnce() -> CommandName) -> Self {
+        match &mut self {
+            Error::Connection(e) => e.command = Some(name()),
+            Error::Timeout(e) => e.command = Some(e.command.take().unwrap_or_else(name)),
+            Error::Protocol(e) => e.command = Some(name()),
+            Error::Server(e) => e.set_command(name),
+            Error::Conversion(e) => e.command = Some(name()),
+            Error::Closed(_) | Error::Auth(_) | Error::Config(_) | Error::InvalidArgument(_) => {}
         }
         self
     }

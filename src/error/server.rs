@@ -1,6 +1,6 @@
 //! An error that a server answered: the only place that reads such a text.
 
-use super::CommandName;
+use super::{CommandName, Delivery};
 use std::fmt;
 
 /// First words of server errors, so that callers need no string literals.
@@ -68,6 +68,8 @@ pub struct ServerError {
     text: Box<str>,
     code_len: usize,
     command: Option<CommandName>,
+    /// Set when it answers something else than the command that it is told to.
+    delivery: Option<Delivery>,
 }
 
 /// Older servers end the text of an unknown command with the arguments themselves.
@@ -81,7 +83,7 @@ impl ServerError {
             None => text,
         };
         let code_len = text.find(' ').unwrap_or(text.len());
-        Self { text: text.into(), code_len, command }
+        Self { text: text.into(), code_len, command, delivery: None }
     }
 
     /// The first word, such as `WRONGTYPE`. Constants are in [`code`].
@@ -99,10 +101,21 @@ impl ServerError {
         self.command.as_deref()
     }
 
-    /// The same error told of a command.
-    pub(crate) fn with_command(mut self, command: CommandName) -> Self {
-        self.command = Some(command);
-        self
+    /// Whether the command may have run: refused unrun, or answered.
+    pub fn delivery(&self) -> Delivery {
+        match self.delivery {
+            Some(delivery) => delivery,
+            None if self.is_refusal() => Delivery::NotExecuted,
+            None => Delivery::Answered,
+        }
+    }
+
+    pub(super) fn set_delivery(&mut self, delivery: Delivery) {
+        self.delivery = Some(delivery);
+    }
+
+    pub(super) fn set_command(&mut self, name: impl FnOnce() -> CommandName) {
+        self.command.get_or_insert_with(name);
     }
 
     /// The same error with every occurrence of `secret` struck out.

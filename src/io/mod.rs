@@ -6,6 +6,12 @@
 //! the last word about that [`ConnectionId`]. After `Closed` the peer cannot receive any further byte, so the counts
 //! in `Sent` are final.
 
+mod options;
+mod resolve;
+
+pub use options::{EngineKind, EngineOptions};
+pub use resolve::{Answer, Resolver};
+
 use crate::buf::{Segment, Transmit};
 pub use crate::error::ConnectionFailure;
 pub use crate::id::ConnectionId;

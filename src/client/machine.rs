@@ -1,0 +1,527 @@
+//! The client of one deployment and one thread, without I/O.
+//!
+//! It owns a fixed pool of [`Connection`]s and the tickets of its callers. A call is admitted to a connection that has
+//! room, or waits in line, unencoded, until one has (or until its deadline). What a dead connection had accepted ends
+//! with an error that says so; what no kernel had seen goes out on the replacement.
+//!
+//! The owner: after any batch of calls, drain [`poll_op`](ClientMachine::poll_op), wake
+//! [`take_wakers`](ClientMachine::take_wakers) when nothing is borrowed, and call
+//! [`handle_timeout`](ClientMachine::handle_timeout) at [`next_deadline`](ClientMachine::next_deadline).
+
+use super::options::ConnectOptions;
+use super::pushes::{PushListener, Pushes};
+use super::tickets::{Outcome, Place, Tickets};
+use crate::buf::{BufferPool, Log, Payload, Spares};
+use crate::connection::{Connection, Event, Progress, Sink};
+use crate::error::{Delivery, Error, Stage, TimeoutError};
+use crate::id::TicketId;
+use crate::io::{Completion, Op};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// What came of a call.
+pub type Reply = Result<Payload, Error>;
+
+/// What became of a call that was submitted or asked again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// Its frame is queued on a connection.
+    Entered,
+    /// It waits in line.
+    Waiting,
+}
+
+/// See the module.
+pub struct ClientMachine {
+    connections: Vec<Connection>,
+    /// Places promised to calls that were granted and not polled yet, per connection.
+    reserved: Vec<usize>,
+    tickets: Tickets,
+    /// Calls in line, oldest first. Entries whose ticket is gone are skipped.
+    waiting: VecDeque<TicketId>,
+    /// How many of them still wait.
+    in_line: usize,
+    pushes: Pushes,
+    spares: Spares,
+    pool: Option<BufferPool>,
+    wakers: Vec<Waker>,
+    default_timeout: Option<Duration>,
+    allow_admin: bool,
+    state: State,
+    /// What each connection's first attempt gave; an eager connect waits for all.
+    first_attempts: FirstAttempts,
+    /// Where the search for a connection begins; spreads equal loads.
+    rotation: usize,
+    /// Connections that have operations or deadlines to be looked at.
+    demand: bool,
+    replies_dropped: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Open,
+    Closing,
+    Closed,
+}
+
+#[derive(Default)]
+struct FirstAttempts {
+    up: usize,
+    error: Option<Error>,
+    waker: Option<Waker>,
+}
+
+/// Where connections put what they find; borrows the rest of the machine.
+struct Receiver<'a> {
+    tickets: &'a mut Tickets,
+    wakers: &'a mut Vec<Waker>,
+    pushes: &'a mut Pushes,
+    replies_dropped: &'a mut u64,
+}
+
+impl Sink for Receiver<'_> {
+    #[inline]
+    fn reply(&mut self, ticket: TicketId, payload: Payload) {
+        self.tickets.finish(ticket, Outcome::Reply(payload), self.wakers);
+    }
+
+    fn reply_dropped(&mut self) {
+        *self.replies_dropped += 1;
+    }
+
+    fn push(&mut self, payload: Payload) {
+        self.pushes.deliver(payload, self.wakers);
+    }
+
+    fn ended(&mut self, ticket: TicketId, delivery: Delivery, error: &Error) {
+        let error = error.clone().with_delivery(delivery);
+        self.tickets.finish(ticket, Outcome::Failed(error), self.wakers);
+    }
+}
+
+macro_rules! receiver {
+    ($machine:ident) => {
+        Receiver {
+            tickets: &mut $machine.tickets,
+            wakers: &mut $machine.wakers,
+            pushes: &mut $machine.pushes,
+            replies_dropped: &mut $machine.replies_dropped,
+        }
+    };
+}
+
+impl ClientMachine {
+    /// A machine for validated options; nothing is connected yet. `pool` is what the received segments come from, if
+    /// they come from one.
+    pub fn new(options: &ConnectOptions, pool: Option<BufferPool>) -> Result<Self, Error> {
+        options.validate()?;
+        let config = Rc::new(options.connection_config());
+        let count = options.pool_size();
+        Ok(Self {
+            connections: (0..count).map(|index| Connection::new(index, config.clone())).collect(),
+            reserved: vec![0; count.into()],
+            tickets: Tickets::new(),
+            waiting: VecDeque::new(),
+            in_line: 0,
+            pushes: Pushes::default(),
+            spares: Spares::default(),
+            pool,
+            wakers: Vec::new(),
+            default_timeout: options.timeout(),
+            allow_admin: options.is_admin_allowed(),
+            state: State::Open,
+            first_attempts: FirstAttempts::default(),
+            rotation: 0,
+            demand: false,
+            replies_dropped: 0,
+        })
+    }
+
+    // --- the application speaks
+
+    /// Whether commands that need `allow_admin` may pass.
+    pub fn allow_admin(&self) -> bool {
+        self.allow_admin
+    }
+
+    /// The timeout of calls that name none.
+    pub fn default_timeout(&self) -> Option<Duration> {
+        self.default_timeout
+    }
+
+    /// Asks for all connections that are down, as a first command or an eager connect does.
+    pub fn connect(&mut self) {
+        self.demand = true;
+    }
+
+    /// Whether every connection has come up, or one could not.
+    pub fn poll_connected(&mut self, waker: &Waker) -> Poll<Result<(), Error>> {
+        if let Some(error) = self.first_attempts.error.take() {
+            return Poll::Ready(Err(error));
+        }
+        if self.state != State::Open {
+            return Poll::Ready(Err(Error::Closed(Delivery::NotExecuted)));
+        }
+        if self.first_attempts.up >= self.connections.len() {
+            return Poll::Ready(Ok(()));
+        }
+        self.first_attempts.waker = Some(waker.clone());
+        Poll::Pending
+    }
+
+    /// True when a command could go out now.
+    pub fn is_connected(&self) -> bool {
+        self.state == State::Open && self.connections.iter().any(Connection::is_ready)
+    }
+
+    /// A new listener for push messages.
+    pub fn listen(&mut self, capacity: usize) -> PushListener {
+        self.pushes.listen(capacity)
+    }
+
+    /// Push messages that have arrived.
+    pub fn pushes_seen(&self) -> u64 {
+        self.pushes.seen()
+    }
+
+    /// Replies that arrived after their callers had left.
+    pub fn replies_dropped(&self) -> u64 {
+        self.replies_dropped
+    }
+
+    /// Begins a call: its frame is written by `encode`, now or, if it has to wait, when [`admit`](Self::admit) finds
+    /// room.
+    #[inline]
+    pub fn submit(
+        &mut self,
+        timeout: Option<Duration>,
+        encode: impl FnOnce(&mut Log),
+    ) -> Result<(TicketId, Admission), Error> {
+        if self.state != State::Open {
+            return Err(Error::Closed(Delivery::NotExecuted));
+        }
+        let ticket = self.tickets.add(timeout);
+        if self.in_line == 0
+            && let Some(index) = self.choose()
+        {
+            self.enter(ticket, index, encode);
+            return Ok((ticket, Admission::Entered));
+        }
+        self.demand = true;
+        self.waiting.push_back(ticket);
+        self.in_line += 1;
+        Ok((ticket, Admission::Waiting))
+    }
+
+    /// Lets a waiting call enter when its turn has come.
+    pub fn admit(&mut self, ticket: TicketId, encode: impl FnOnce(&mut Log)) -> Admission {
+        let Some(Place::Granted(index)) = self.tickets.place(ticket) else { return Admission::Waiting };
+        let index = usize::from(*index);
+        self.reserved[index] -= 1;
+        let index = if self.connections[index].has_room(self.reserved[index]) { Some(index) } else { self.choose() };
+        match index {
+            Some(index) => {
+                self.enter(ticket, index, encode);
+                Admission::Entered
+            }
+            None => {
+                // The connection went away in between: first in line again.
+                if let Some(place) = self.tickets.place(ticket) {
+                    *place = Place::Waiting;
+                }
+                self.waiting.push_front(ticket);
+                self.in_line += 1;
+                self.demand = true;
+                Admission::Waiting
+            }
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, ticket: TicketId, index: usize, encode: impl FnOnce(&mut Log)) {
+        let number = self.connections[index].submit(ticket, encode);
+        if let Some(place) = self.tickets.place(ticket) {
+            *place = Place::Entered { connection: index as u16, number };
+        }
+    }
+
+    /// The connection with room that has the least in flight.
+    #[inline]
+    fn choose(&mut self) -> Option<usize> {
+        if let [only] = &self.connections[..] {
+            return only.has_room(self.reserved[0]).then_some(0);
+        }
+        let count = self.connections.len();
+        self.rotation = (self.rotation + 1) % count;
+        let order = (self.rotation..count).chain(0..self.rotation);
+        order
+            .filter(|index| self.connections[*index].has_room(self.reserved[*index]))
+            .min_by_key(|index| self.connections[*index].in_flight())
+    }
+
+    /// True when the call is over and [`take`](Self::take) will give its outcome.
+    #[inline]
+    pub fn is_over(&mut self, ticket: TicketId) -> bool {
+        matches!(self.tickets.place(ticket), Some(Place::Done(_)) | None)
+    }
+
+    /// True when the call may enter a connection: [`admit`](Self::admit) it.
+    pub fn is_granted(&mut self, ticket: TicketId) -> bool {
+        matches!(self.tickets.place(ticket), Some(Place::Granted(_)))
+    }
+
+    /// Whom to wake when the call's state changes. Gives back a waker to be dropped when nothing is borrowed.
+    #[must_use]
+    #[inline]
+    pub fn set_waker(&mut self, ticket: TicketId, waker: &Waker) -> Option<Waker> {
+        self.tickets.set_waker(ticket, waker)
+    }
+
+    /// The outcome of a call that is over; its ticket is free again.
+    #[inline]
+    pub fn take(&mut self, ticket: TicketId) -> Option<Reply> {
+        if !matches!(self.tickets.place(ticket), Some(Place::Done(_))) {
+            return None;
+        }
+        match self.tickets.remove(ticket)?.0 {
+            Place::Done(Outcome::Reply(payload)) => Some(Ok(payload)),
+            Place::Done(Outcome::Failed(error)) => Some(Err(error)),
+            _ => None,
+        }
+    }
+
+    /// The caller is gone. Unsent, its command is removed and never sent; sent, it keeps its place and the reply is
+    /// dropped on arrival. The result is to be dropped when nothing is borrowed.
+    #[must_use]
+    pub fn cancel(&mut self, ticket: TicketId) -> Option<(Option<Payload>, Option<Waker>)> {
+        let (place, waker) = self.tickets.remove(ticket)?;
+        self.leave(&place);
+        let payload = match place {
+            Place::Done(Outcome::Reply(payload)) => Some(payload),
+            _ => None,
+        };
+        Some((payload, waker))
+    }
+
+    /// Gives up what a call held: its place in line, its reservation, its place in a pipeline.
+    fn leave(&mut self, place: &Place) {
+        match place {
+            Place::Waiting => {
+                self.in_line -= 1;
+                // The line keeps its dead entries only while they are few.
+                if self.waiting.len() > 64 && self.waiting.len() > 2 * self.in_line {
+                    let tickets = &mut self.tickets;
+                    self.waiting.retain(|id| matches!(tickets.place(*id), Some(Place::Waiting)));
+                }
+            }
+            Place::Granted(index) => {
+                self.reserved[usize::from(*index)] -= 1;
+                self.grant();
+            }
+            Place::Entered { connection, number } => {
+                self.connections[usize::from(*connection)].cancel(*number);
+                self.grant();
+            }
+            Place::Done(_) | Place::Free => {}
+        }
+    }
+
+    /// Tells those first in line that there is room.
+    fn grant(&mut self) {
+        while self.in_line > 0 {
+            let Some(index) = self.choose() else { return };
+            let Some(ticket) = self.waiting.pop_front() else { return };
+            let Some(place @ Place::Waiting) = self.tickets.place(ticket) else { continue };
+            *place = Place::Granted(index as u16);
+            self.in_line -= 1;
+            self.reserved[index] += 1;
+            self.wakers.extend(self.tickets.take_waker(ticket));
+        }
+    }
+
+    /// Ends everything: calls with [`Error::Closed`], connections when the engine has closed them. Idempotent.
+    pub fn close(&mut self) {
+        if self.state != State::Open {
+            return;
+        }
+        self.state = State::Closing;
+        for connection in &mut self.connections {
+            connection.close(Error::Closed(Delivery::NotExecuted));
+        }
+        self.wakers.extend(self.first_attempts.waker.take());
+        self.handle_events();
+    }
+
+    /// True when nothing is left to be done.
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    // --- the network speaks
+
+    /// Takes what happened to a connection.
+    #[inline]
+    pub fn handle(&mut self, now: Instant, completion: Completion) {
+        let index = usize::from(completion.id().index);
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let mut receiver = receiver!(self);
+        connection.handle(now, completion, self.pool.as_ref(), &self.spares, &mut receiver);
+        self.handle_events();
+        if self.in_line > 0 {
+            self.grant();
+        }
+    }
+
+    fn handle_events(&mut self) {
+        for index in 0..self.connections.len() {
+            while let Some(event) = self.connections[index].poll_event() {
+                self.handle_event(index, event);
+            }
+        }
+        if self.state == State::Closing && self.connections.iter().all(Connection::is_down) {
+            self.finish_close();
+        }
+    }
+
+    fn handle_event(&mut self, index: usize, event: Event) {
+        let connection = &mut self.connections[index];
+        match event {
+            Event::Up => {
+                tracing::debug!(endpoint = connection.endpoint(), index, "connection is up");
+                self.first_attempts.up += 1;
+                self.wakers.extend(self.first_attempts.waker.take());
+            }
+            Event::Lost(error) => {
+                tracing::info!(endpoint = connection.endpoint(), index, %error, "connection lost");
+                // RECON-011: the replacement starts at once.
+                self.demand = true;
+            }
+            Event::Failed(error) => {
+                tracing::info!(endpoint = connection.endpoint(), index, %error, "connection attempt failed");
+                connection.give_up(&error, &mut receiver!(self));
+                if self.first_attempts.error.is_none() && self.first_attempts.up < self.connections.len() {
+                    self.first_attempts.error = Some(error.clone());
+                    self.wakers.extend(self.first_attempts.waker.take());
+                }
+                self.fail_waiting(&error);
+            }
+            Event::Closed => {
+                connection.give_up(&Error::Closed(Delivery::NotExecuted), &mut receiver!(self));
+            }
+        }
+    }
+
+    /// Calls in line have nothing to wait for when no connection is up or on its way.
+    fn fail_waiting(&mut self, error: &Error) {
+        if self.demand || !self.connections.iter().all(Connection::is_down) {
+            return;
+        }
+        while let Some(ticket) = self.waiting.pop_front() {
+            if matches!(self.tickets.place(ticket), Some(Place::Waiting)) {
+                let error = error.clone().with_delivery(Delivery::NotExecuted);
+                self.tickets.finish(ticket, Outcome::Failed(error), &mut self.wakers);
+            }
+        }
+        self.in_line = 0;
+    }
+
+    fn finish_close(&mut self) {
+        self.state = State::Closed;
+        for ticket in self.tickets.pending() {
+            let error = Error::Closed(Delivery::NotExecuted);
+            self.tickets.finish(ticket, Outcome::Failed(error), &mut self.wakers);
+        }
+        self.waiting.clear();
+        self.in_line = 0;
+        self.reserved.fill(0);
+        self.pushes.close(&mut self.wakers);
+    }
+
+    // --- time
+
+    /// Starts the clocks of the calls that began since the last turn. The owner calls it before it sleeps.
+    #[inline]
+    pub fn stamp(&mut self, now: Instant) {
+        if self.tickets.has_unstamped() {
+            self.tickets.stamp(now);
+        }
+    }
+
+    /// True when calls have begun whose clock does not run yet.
+    pub fn has_unstamped(&self) -> bool {
+        self.tickets.has_unstamped()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let connections = self.connections.iter().filter_map(Connection::next_deadline);
+        connections.chain(self.tickets.next_deadline()).min()
+    }
+
+    /// Acts on deadlines that have passed. To be called when the input is dry: a late host must not fail calls whose
+    /// replies have arrived (H18).
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for connection in &mut self.connections {
+            if connection.next_deadline().is_some_and(|at| at <= now) {
+                connection.handle_timeout(now);
+            }
+        }
+        while let Some(ticket) = self.tickets.expired(now) {
+            self.expire(ticket);
+        }
+        self.handle_events();
+    }
+
+    fn expire(&mut self, ticket: TicketId) {
+        let budget = self.tickets.timeout(ticket).unwrap_or_default();
+        let Some(place) = self.tickets.place(ticket) else { return };
+        let place = std::mem::replace(place, Place::Waiting);
+        let (stage, connection) = match &place {
+            Place::Entered { connection, number } => {
+                let connection = &self.connections[usize::from(*connection)];
+                let stage = match connection.progress(*number) {
+                    Progress::Queued => Stage::Buffered,
+                    Progress::Submitted => Stage::Writing,
+                    Progress::Taken => Stage::AwaitingReply,
+                };
+                (stage, Some(connection))
+            }
+            _ => (Stage::WaitingForCapacity, None),
+        };
+        // What the engine has may still reach the kernel.
+        let delivery = match stage {
+            Stage::Writing | Stage::AwaitingReply => Delivery::MaybeExecuted,
+            _ => Delivery::NotExecuted,
+        };
+        let endpoint = connection.map(|connection| connection.endpoint().into());
+        let error = Error::Timeout(Box::new(TimeoutError { command: None, budget, stage, endpoint, delivery }));
+        self.tickets.finish(ticket, Outcome::Failed(error), &mut self.wakers);
+        self.leave(&place);
+    }
+
+    // --- what to do now
+
+    /// The next operation for the engine. Call until `None`.
+    #[must_use]
+    pub fn poll_op(&mut self, now: Instant) -> Option<Op> {
+        if self.demand && self.state == State::Open {
+            self.demand = false;
+            for connection in &mut self.connections {
+                connection.connect(now);
+            }
+        }
+        self.connections.iter_mut().find_map(|connection| connection.poll_op(now))
+    }
+
+    /// Moves the wakers of callers whose state has changed to `out`. Call them when nothing is borrowed.
+    pub fn take_wakers(&mut self, out: &mut Vec<Waker>) {
+        out.append(&mut self.wakers);
+    }
+
+    /// What a machine at rest does not have: tickets, calls in line, reservations.
+    pub fn held(&self) -> (usize, usize, usize) {
+        (self.tickets.live(), self.in_line, self.reserved.iter().sum())
+    }
+}
