@@ -1,0 +1,52 @@
+//! Strings.
+
+use super::{FromReply, mismatch, refused};
+use crate::error::Error;
+use crate::resp::decoder::{Decoder, Head};
+use crate::resp::token::Str;
+
+/// The text of a string, or of a number as it stands on the wire: RESP2 sends the same text in a bulk string.
+#[inline]
+pub(super) fn string<'a>(decoder: &mut Decoder<'a>, wanted: &'static str) -> Result<Str<'a>, Error> {
+    match decoder.head()? {
+        Head::String(b'$', len) => Ok(decoder.string(len)?),
+        Head::String(b'=', len) => Ok(decoder.verbatim(len)?.1),
+        Head::Line(b'+' | b',' | b'(', line) => Ok(line),
+        Head::Integer(value) => Ok(Str::Owned(itoa::Buffer::new().format(value).into())),
+        Head::Boolean(value) => Ok(Str::Borrowed(if value { b"1" } else { b"0" })),
+        Head::Chunks => {
+            let mut joined = Vec::new();
+            decoder.join_chunks(&mut joined)?;
+            Ok(Str::Owned(joined))
+        }
+        head => Err(refused(decoder, head, wanted)),
+    }
+}
+
+/// UTF-8 only; other bytes are a conversion error, so read them as `Vec<u8>`.
+impl FromReply for String {
+    fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
+        let text = string(decoder, "String")?.into_owned();
+        String::from_utf8(text).map_err(|_| mismatch("a string that is not UTF-8", "String"))
+    }
+}
+
+impl FromReply for Box<str> {
+    fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
+        let text = string(decoder, "Box<str>")?;
+        match std::str::from_utf8(&text) {
+            Ok(text) => Ok(text.into()),
+            Err(_) => Err(mismatch("a string that is not UTF-8", "Box<str>")),
+        }
+    }
+}
+
+/// Always a copy, since it may leave the thread and live long.
+impl FromReply for bytes::Bytes {
+    fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
+        Ok(match string(decoder, "Bytes")? {
+            Str::Borrowed(text) => bytes::Bytes::copy_from_slice(text),
+            Str::Owned(text) => text.into(),
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! The texts of numbers: what is one, and its value.
+
+/// A number of decimal digits only. `None` when there is none, another byte, or more than fits.
+#[inline]
+pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    let mut value = 0u64;
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(value)
+}
+
+/// A signed number: an optional sign and digits.
+#[inline]
+pub(super) fn signed(text: &[u8]) -> Option<i64> {
+    match text {
+        [b'-', digits @ ..] => 0i64.checked_sub_unsigned(unsigned(digits)?),
+        [b'+', digits @ ..] => i64::try_from(unsigned(digits)?).ok(),
+        digits => i64::try_from(unsigned(digits)?).ok(),
+    }
+}
+
+/// An optional sign and at least one digit, of any length.
+pub(super) fn is_integer(text: &[u8]) -> bool {
+    let digits = match text {
+        [b'-' | b'+', digits @ ..] => digits,
+        digits => digits,
+    };
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+}
+
+fn skip_digits(text: &[u8]) -> Option<&[u8]> {
+    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    (count > 0).then(|| &text[count..])
+}
+
+/// A RESP3 double: `[+-]digits[.digits][e[+-]digits]`, or `inf` and `nan` with an optional sign. Servers have sent
+/// `-nan` (redis/redis#6196 and its kin), so signs are accepted there too.
+pub(super) fn is_double(text: &[u8]) -> bool {
+    let unsigned = match text {
+        [b'-' | b'+', rest @ ..] => rest,
+        rest => rest,
+    };
+    if unsigned.eq_ignore_ascii_case(b"inf") || unsigned.eq_ignore_ascii_case(b"nan") {
+        return true;
+    }
+    let Some(mut rest) = skip_digits(unsigned) else { return false };
+    if let [b'.', fraction @ ..] = rest {
+        let Some(after) = skip_digits(fraction) else { return false };
+        rest = after;
+    }
+    if let [b'e' | b'E', exponent @ ..] = rest {
+        let digits = match exponent {
+            [b'-' | b'+', digits @ ..] => digits,
+            digits => digits,
+        };
+        let Some(after) = skip_digits(digits) else { return false };
+        rest = after;
+    }
+    rest.is_empty()
+}
+
+/// The value of a text that is a double or an integer.
+pub(super) fn double(text: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(text).ok()?;
+    match text {
+        // Not a number has no sign that could matter.
+        "-nan" | "+nan" => Some(f64::NAN),
+        _ => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers() {
+        assert_eq!(signed(b"-9223372036854775808"), Some(i64::MIN));
+        assert_eq!(signed(b"+7"), Some(7));
+        assert_eq!(signed(b"9223372036854775808"), None);
+        for bad in [&b""[..], b"-", b"+", b"1a", b" 1", b"--1", b"1-"] {
+            assert_eq!(signed(bad), None);
+            assert!(!is_integer(bad));
+        }
+        assert_eq!(unsigned(b"18446744073709551616"), None);
+    }
+
+    // F-05
+    #[test]
+    fn doubles() {
+        for good in
+            [&b"1"[..], b"-1.5", b"1e5", b"1.5E-300", b"+2", b"inf", b"-inf", b"nan", b"-nan", b"0.1e+1"]
+        {
+            assert!(is_double(good), "{good:?}");
+            assert!(double(good).is_some());
+        }
+        for bad in
+            [&b""[..], b".5", b"5.", b"1e", b"1e+", b"-", b"infinity", b"0x10", b"1.2.3", b"1 ", b"1_0"]
+        {
+            assert!(!is_double(bad), "{bad:?}");
+        }
+    }
+}

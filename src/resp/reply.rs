@@ -1,0 +1,336 @@
+//! Replies kept where they arrived: [`Reply`] for any, [`Blob`] for a string, [`Verbatim`] for a text with a format.
+
+use super::convert::{FromReply, refused, server_error};
+use super::decoder::{Decoder, Head};
+use super::value::Value;
+use crate::buf::{Chain, Payload, Segment};
+use crate::error::{ConversionError, Error};
+use std::fmt;
+
+/// Parts of a reply from this size are held in place, smaller ones are copied: a kept byte pins a whole receive buffer.
+const HOLD_MIN: usize = 1024;
+
+/// The next `len` bytes of a decoder, held or copied, for parts of larger replies.
+fn keep(decoder: &mut Decoder<'_>, len: usize) -> Result<Chain, ConversionError> {
+    if len >= HOLD_MIN
+        && let Some(chain) = decoder.hold(len)
+    {
+        return Ok(chain);
+    }
+    Ok(Segment::copy_of(&decoder.take(len)?).into())
+}
+
+/// The pieces in which a string lies, in order. See [`Blob::chunks`].
+#[derive(Clone, Debug)]
+pub struct Chunks<'a> {
+    first: Option<&'a [u8]>,
+    segments: std::slice::Iter<'a, Segment>,
+    skip: usize,
+    left: usize,
+}
+
+impl<'a> Chunks<'a> {
+    fn of_slice(bytes: &'a [u8]) -> Self {
+        Self { first: Some(bytes), segments: [].iter(), skip: 0, left: bytes.len() }
+    }
+
+    fn of_chain(chain: &'a Chain, skip: usize, left: usize) -> Self {
+        Self { first: None, segments: chain.segments().iter(), skip, left }
+    }
+}
+
+impl<'a> Iterator for Chunks<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        while self.left > 0 {
+            let piece = match self.first.take() {
+                Some(first) => first,
+                None => self.segments.next()?,
+            };
+            let Some(piece) = piece.get(self.skip..).filter(|piece| !piece.is_empty()) else {
+                self.skip -= piece.len();
+                continue;
+            };
+            self.skip = 0;
+            let piece = &piece[..piece.len().min(self.left)];
+            self.left -= piece.len();
+            return Some(piece);
+        }
+        None
+    }
+}
+
+enum Place {
+    /// The string lies in the reply's bytes.
+    In { payload: Payload, start: usize, len: usize },
+    /// A streamed string, joined.
+    Joined(Vec<u8>),
+    /// A part of a larger reply.
+    Part(Chain),
+}
+
+/// A string reply in place: no copy and no allocation when it is the whole reply.
+///
+/// It keeps the memory that it arrived in, so use it and drop it; what must live long or cross threads is copied with
+/// [`to_vec`](Self::to_vec) or [`to_bytes`](Self::to_bytes).
+pub struct Blob(Place);
+
+impl Blob {
+    /// Bytes of the string.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Place::In { len, .. } => *len,
+            Place::Joined(bytes) => bytes.len(),
+            Place::Part(chain) => chain.len(),
+        }
+    }
+
+    /// True without any byte.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes when they lie in one piece; a string longer than a receive buffer does not.
+    #[inline]
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Place::In { payload: Payload::Small(small), start, len } => {
+                small.as_slice().get(*start..*start + *len)
+            }
+            Place::Joined(bytes) => Some(bytes),
+            _ => {
+                let mut chunks = self.chunks();
+                let first = chunks.next().unwrap_or_default();
+                (first.len() == self.len()).then_some(first)
+            }
+        }
+    }
+
+    /// The pieces in order; none is empty.
+    pub fn chunks(&self) -> Chunks<'_> {
+        match &self.0 {
+            Place::In { payload: Payload::Small(small), start, len } => {
+                Chunks::of_slice(small.as_slice().get(*start..*start + *len).unwrap_or_default())
+            }
+            Place::In { payload: Payload::Held(chain), start, len } => Chunks::of_chain(chain, *start, *len),
+            Place::Joined(bytes) => Chunks::of_slice(bytes),
+            Place::Part(chain) => Chunks::of_chain(chain, 0, chain.len()),
+        }
+    }
+
+    /// A copy.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut copy = Vec::with_capacity(self.len());
+        self.chunks().for_each(|chunk| copy.extend_from_slice(chunk));
+        copy
+    }
+
+    /// A copy that can be shared and sent.
+    pub fn to_bytes(&self) -> bytes::Bytes {
+        self.to_vec().into()
+    }
+}
+
+impl PartialEq<[u8]> for Blob {
+    fn eq(&self, other: &[u8]) -> bool {
+        let mut rest = other;
+        self.len() == other.len()
+            && self.chunks().all(|chunk| match rest.split_at_checked(chunk.len()) {
+                Some((now, later)) => {
+                    rest = later;
+                    now == chunk
+                }
+                None => false,
+            })
+    }
+}
+
+impl fmt::Debug for Blob {
+    /// The length only: the content is the user's.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Blob({} bytes)", self.len())
+    }
+}
+
+/// Where the string lies in the rest of the decoder's frame: its length; the decoder stands at its first byte then.
+fn string_extent(decoder: &mut Decoder<'_>) -> Result<Result<usize, Vec<u8>>, Error> {
+    match decoder.head()? {
+        Head::String(b'$', len) => Ok(Ok(len)),
+        Head::String(b'=', len) if len >= 4 => {
+            decoder.pass(4)?;
+            Ok(Ok(len - 4))
+        }
+        Head::Line(b'-', _) | Head::String(b'!', _) | Head::Null | Head::Aggregate(..) | Head::End => {
+            Err(Error::from(ConversionError::new("no string", "Blob")))
+        }
+        Head::Line(_, line) => Ok(Err(line.into_owned())),
+        Head::Integer(value) => Ok(Err(itoa::Buffer::new().format(value).into())),
+        Head::Boolean(value) => Ok(Err(vec![b'0' + u8::from(value)])),
+        _ => {
+            let mut joined = Vec::new();
+            decoder.join_chunks(&mut joined)?;
+            Ok(Err(joined))
+        }
+    }
+}
+
+/// Fails on what is no string, with the right error, and leaves the decoder in front of it.
+fn check_string(decoder: &mut Decoder<'_>) -> Result<(), Error> {
+    let mut ahead = decoder.clone();
+    match ahead.head()? {
+        head @ (Head::Line(b'-', _)
+        | Head::String(b'!', _)
+        | Head::Null
+        | Head::Aggregate(..)
+        | Head::End) => Err(refused(&mut ahead, head, "Blob")),
+        _ => Ok(()),
+    }
+}
+
+impl FromReply for Blob {
+    fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
+        check_string(decoder)?;
+        match string_extent(decoder)? {
+            Ok(len) => {
+                let part = keep(decoder, len)?;
+                decoder.end_string()?;
+                Ok(Blob(Place::Part(part)))
+            }
+            Err(joined) => Ok(Blob(Place::Joined(joined))),
+        }
+    }
+
+    #[inline]
+    fn from_payload(payload: Payload) -> Result<Self, Error> {
+        let mut decoder = Decoder::from(&payload);
+        check_string(&mut decoder)?;
+        match string_extent(&mut decoder)? {
+            Ok(len) => {
+                let start = decoder.position();
+                if start.checked_add(len).is_none_or(|end| end > payload.len()) {
+                    return Err(ConversionError::new("not a whole reply", "Blob").into());
+                }
+                Ok(Blob(Place::In { payload, start, len }))
+            }
+            Err(joined) => Ok(Blob(Place::Joined(joined))),
+        }
+    }
+}
+
+/// Any reply, kept as it arrived and converted when it is asked for; no copy and no allocation.
+///
+/// Like [`Blob`] it keeps the memory that it arrived in.
+pub struct Reply {
+    payload: Payload,
+}
+
+impl Reply {
+    /// The string, when the reply is one and lies in one piece.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        let mut decoder = Decoder::from(&self.payload);
+        let text = match decoder.head().ok()? {
+            Head::Line(b'+', line) => line,
+            Head::String(b'$', len) => decoder.take(len).ok()?,
+            Head::String(b'=', len) => decoder.verbatim(len).ok()?.1,
+            _ => return None,
+        };
+        match text {
+            std::borrow::Cow::Borrowed(bytes) => Some(bytes),
+            std::borrow::Cow::Owned(_) => None,
+        }
+    }
+
+    /// The pieces of the string in order; nothing when the reply is no string (`$`, `=`) or is a streamed one, which
+    /// [`parse`](Self::parse) joins.
+    pub fn chunks(&self) -> Chunks<'_> {
+        let mut decoder = Decoder::from(&self.payload);
+        let (start, len) = match decoder.head() {
+            Ok(Head::String(b'$', len)) => (decoder.position(), len),
+            Ok(Head::String(b'=', len)) if len >= 4 => (decoder.position() + 4, len - 4),
+            Ok(Head::Line(b'+', std::borrow::Cow::Borrowed(line))) => return Chunks::of_slice(line),
+            _ => (0, 0),
+        };
+        match &self.payload {
+            Payload::Small(small) => {
+                let end = start.saturating_add(len);
+                Chunks::of_slice(small.as_slice().get(start..end).unwrap_or_default())
+            }
+            Payload::Held(chain) => Chunks::of_chain(chain, start, len),
+        }
+    }
+
+    /// True for the null of either protocol.
+    pub fn is_null(&self) -> bool {
+        matches!(Decoder::from(&self.payload).head(), Ok(Head::Null))
+    }
+
+    /// Converts; the reply stays.
+    ///
+    /// # Errors
+    /// [`Error::Conversion`] when the reply does not fit.
+    pub fn parse<T: FromReply>(&self) -> Result<T, Error> {
+        T::from_reply(&mut self.decoder())
+    }
+
+    /// As an owned tree.
+    ///
+    /// # Errors
+    /// None for a reply that a client handed out.
+    pub fn value(&self) -> Result<Value, Error> {
+        Ok(Value::decode(&mut self.decoder())?)
+    }
+
+    /// A decoder at its beginning.
+    pub fn decoder(&self) -> Decoder<'_> {
+        Decoder::from(&self.payload)
+    }
+}
+
+impl fmt::Debug for Reply {
+    /// The length only: the content is the user's.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reply({} bytes)", self.payload.len())
+    }
+}
+
+impl FromReply for Reply {
+    /// An element of a larger reply: held in place from 1 KiB up, else copied. An error is kept as a reply.
+    fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
+        let mut ahead = decoder.clone();
+        ahead.skip_value()?;
+        let len = ahead.position() - decoder.position();
+        Ok(Reply { payload: Payload::Held(keep(decoder, len)?) })
+    }
+
+    #[inline]
+    fn from_payload(payload: Payload) -> Result<Self, Error> {
+        if let Some(error) = server_error(&mut Decoder::from(&payload))? {
+            return Err(error);
+        }
+        Ok(Reply { payload })
+    }
+}
+
+/// A text and what it is written in; RESP2 has no verbatim strings, so any other string is `txt`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Verbatim {
+    /// `txt`, `mkd`, or another three letters.
+    pub format: [u8; 3],
+    /// The text, without its format.
+    pub text: String,
+}
+
+impl FromReply for Verbatim {
+    fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
+        let mut ahead = decoder.clone();
+        if let Head::String(b'=', len) = ahead.head()? {
+            let (format, text) = ahead.verbatim(len)?;
+            *decoder = ahead;
+            let text = String::from_utf8(text.into_owned())
+                .map_err(|_| ConversionError::new("text that is not UTF-8", "Verbatim"))?;
+            return Ok(Verbatim { format, text });
+        }
+        Ok(Verbatim { format: *b"txt", text: String::from_reply(decoder)? })
+    }
+}

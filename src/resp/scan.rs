@@ -1,0 +1,621 @@
+//! Where a frame ends.
+//!
+//! Bytes arrive in pieces of any size and the end of a reply must be found without building it and without starting
+//! over when the next piece comes. The scanner is a small machine: what the next byte belongs to ([`State`]), the open
+//! aggregates around it (an explicit stack, kept between frames), and the part of a number's line that was cut off by
+//! the end of a piece. Bodies of strings are skipped by their length. Everything is validated here, once, so that the
+//! decoder may trust the shape of what it reads.
+//!
+//! Work is linear in the bytes: a body byte is not looked at at all, a byte of a line or a header at most twice (a short
+//! value that lies whole in a piece is first tried without the machine).
+
+use super::limits::Limits;
+use super::number;
+use super::stack::Level;
+use crate::error::ProtocolError;
+use memchr::memchr2;
+
+/// What a complete frame is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameKind {
+    /// The reply to a command.
+    Reply,
+    /// A RESP3 push: it answers no command.
+    Push,
+}
+
+/// The result of [`Scanner::advance`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scan {
+    /// The frame ends after the first `consumed` of the bytes given; the rest belongs to the next one.
+    Complete {
+        /// Bytes of the argument that belong to the frame.
+        consumed: usize,
+        /// Of the value after any leading attributes.
+        kind: FrameKind,
+        /// The reply is an error (`-` or `!`).
+        error: bool,
+    },
+    /// All bytes were taken and more must come.
+    Incomplete,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// The next byte is a type byte.
+    Type,
+    /// Inside the line of a value of this type.
+    Line(u8),
+    /// So many bytes of a string are missing, its line end included.
+    Body(usize),
+    /// Inside the `txt:` of a verbatim string.
+    Prefix { seen: usize, left: usize },
+    /// The next byte is the `;` of a streamed string's chunk.
+    Chunk,
+}
+
+/// Finds the ends of frames in a stream of bytes. For the core without I/O; users of a client never meet it.
+///
+/// Decisions where RESP3 leaves room: an attribute belongs to the value that follows it, also when that is a push;
+/// `>?` and `|?` are refused (the specification streams arrays, sets and maps only); `$-1` and `*-1` are null under
+/// either protocol; a lone CR or LF inside a line is an error.
+///
+/// ```
+/// use respiral::resp::{FrameKind, Limits, Scan, Scanner};
+/// let mut scanner = Scanner::new(Limits::default(), true);
+/// assert_eq!(scanner.advance(b"$5\r\nhel")?, Scan::Incomplete);
+/// assert_eq!((scanner.len(), scanner.wanted()), (7, 4));
+/// let end = scanner.advance(b"lo\r\n+OK\r\n")?;
+/// assert_eq!(end, Scan::Complete { consumed: 4, kind: FrameKind::Reply, error: false });
+/// # Ok::<(), respiral::error::ProtocolError>(())
+/// ```
+#[derive(Debug)]
+pub struct Scanner {
+    /// Bytes of the current frame before this call; zero exactly between frames.
+    len: usize,
+    /// A bulk up to this size is within every limit, whatever its header.
+    leaf_max: usize,
+    resp3: bool,
+    state: State,
+    kind: FrameKind,
+    error: bool,
+    /// The line's CR was the last byte.
+    cr: bool,
+    /// An attribute is complete and its value has not begun.
+    described: bool,
+    /// Bytes of the current line so far, without its end.
+    line_len: usize,
+    /// Bytes of the streamed string that is open.
+    streamed: Option<usize>,
+    /// Elements announced or, in streams, begun.
+    elements: u64,
+    stack: Vec<Level>,
+    /// The part of a line that came before, for types whose line is read. At most `line_max` bytes.
+    held: Vec<u8>,
+    limits: Limits,
+    /// Bytes and steps spent, to prove linearity without a clock.
+    #[cfg(test)]
+    pub(super) work: u64,
+}
+
+/// No integer or length is longer: a sign, 20 digits, and some leading zeros.
+const NUMBER_LINE_MAX: usize = 32;
+
+/// The length of a short value that lies whole at the start of `bytes`; `None` sends it to the machine.
+#[inline(always)]
+fn leaf(bytes: &[u8], max: usize) -> Option<usize> {
+    match *bytes.first()? {
+        b'$' => {
+            let first = bytes.get(1)?.wrapping_sub(b'0');
+            if first > 9 {
+                return None;
+            }
+            let mut len = usize::from(first);
+            let mut at = 2;
+            loop {
+                let digit = bytes.get(at)?.wrapping_sub(b'0');
+                if digit > 9 {
+                    break;
+                }
+                // Ten digits always fit in 64 bits; `max` is far below, and on 32 bits the product saturates.
+                len = len.saturating_mul(10).saturating_add(usize::from(digit));
+                at += 1;
+                if at > 11 {
+                    return None;
+                }
+            }
+            if len > max {
+                return None;
+            }
+            let body = at + 2;
+            let end = body + len;
+            // One bounds check for all: the end of the frame lies behind the end of the header.
+            let frame = bytes.get(..end + 2)?;
+            let ended = frame[end] == b'\r' && frame[end + 1] == b'\n';
+            (frame[at] == b'\r' && frame[at + 1] == b'\n' && ended).then_some(end + 2)
+        }
+        b':' => {
+            let mut at = if bytes.get(1) == Some(&b'-') { 2 } else { 1 };
+            let start = at;
+            while bytes.get(at)?.is_ascii_digit() {
+                at += 1;
+                // 18 digits are always in range; longer ones are for the machine.
+                if at - start > 18 {
+                    return None;
+                }
+            }
+            (at > start && bytes[at] == b'\r' && *bytes.get(at + 1)? == b'\n').then_some(at + 2)
+        }
+        b'+' => {
+            let mut at = 1;
+            loop {
+                match *bytes.get(at)? {
+                    b'\r' => break,
+                    b'\n' => return None,
+                    _ => at += 1,
+                }
+                if at > 24 {
+                    return None;
+                }
+            }
+            (*bytes.get(at + 1)? == b'\n').then_some(at + 2)
+        }
+        _ => None,
+    }
+}
+
+impl Scanner {
+    /// A scanner for a connection that speaks RESP3 (`resp3`) or RESP2, where RESP3's own types are errors.
+    pub fn new(limits: Limits, resp3: bool) -> Self {
+        let limits = Limits { depth_max: limits.depth_max.min(Limits::DEPTH_CEILING), ..limits };
+        Self {
+            len: 0,
+            leaf_max: limits.bulk_max.min(limits.frame_max.saturating_sub(32)),
+            resp3,
+            state: State::Type,
+            kind: FrameKind::Reply,
+            error: false,
+            cr: false,
+            described: false,
+            line_len: 0,
+            streamed: None,
+            elements: 0,
+            stack: Vec::new(),
+            held: Vec::new(),
+            limits,
+            #[cfg(test)]
+            work: 0,
+        }
+    }
+
+    /// The connection changed its protocol (`HELLO`): from the next frame on.
+    pub fn set_resp3(&mut self, resp3: bool) {
+        self.resp3 = resp3;
+    }
+
+    /// Bytes of the current frame so far; 0 between frames.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True between frames.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A lower bound of the bytes that the current frame still lacks; 0 between frames. Inside a string it is exact for
+    /// that string, so that a large one can be received into memory of its own. A peer announced it: no reason to
+    /// allocate so much at once.
+    pub fn wanted(&self) -> usize {
+        match self.state {
+            State::Type if self.len == 0 => 0,
+            State::Type => 3,
+            State::Line(_) => 2 - usize::from(self.cr),
+            State::Body(left) => left,
+            State::Prefix { left, .. } => left,
+            State::Chunk => 4,
+        }
+    }
+
+    /// Forgets the current frame, for a new connection or after an error.
+    pub fn reset(&mut self) {
+        self.begin_frame();
+        self.state = State::Type;
+        self.stack.clear();
+        self.held.clear();
+        self.cr = false;
+        self.line_len = 0;
+        self.streamed = None;
+    }
+
+    fn begin_frame(&mut self) {
+        self.len = 0;
+        self.elements = 0;
+        self.kind = FrameKind::Reply;
+        self.error = false;
+        self.described = false;
+    }
+
+    /// Takes the next bytes of the stream, up to the end of the current frame.
+    ///
+    /// # Errors
+    /// The bytes are not RESP or exceed a limit. The position in the stream is lost then: close the connection, or
+    /// [`reset`](Self::reset) for another one.
+    #[inline]
+    pub fn advance(&mut self, bytes: &[u8]) -> Result<Scan, ProtocolError> {
+        if self.len == 0
+            && let Some(consumed) = leaf(bytes, self.leaf_max)
+        {
+            return Ok(Scan::Complete { consumed, kind: FrameKind::Reply, error: false });
+        }
+        self.resume(bytes)
+    }
+
+    fn resume(&mut self, bytes: &[u8]) -> Result<Scan, ProtocolError> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            #[cfg(test)]
+            self.count_work(rest);
+            let complete = match self.state {
+                State::Type => {
+                    if let Some(used) = leaf(rest, self.leaf_max) {
+                        self.begin_value(rest[0])?;
+                        // The whole may be too large even where this value is not.
+                        self.check_frame(at + used)?;
+                        at += used;
+                        self.end_value()
+                    } else {
+                        self.begin_value(rest[0])?;
+                        self.state = State::Line(rest[0]);
+                        at += 1;
+                        false
+                    }
+                }
+                State::Line(kind) => match self.find_line_end(kind, rest)? {
+                    None => {
+                        at = bytes.len();
+                        false
+                    }
+                    Some((content, used)) => {
+                        at += used;
+                        self.state = State::Type;
+                        self.end_line(kind, &rest[..content], at)?
+                    }
+                },
+                State::Body(left) => {
+                    let used = left.min(rest.len());
+                    self.check_body_end(left, &rest[..used])?;
+                    at += used;
+                    if used < left {
+                        self.state = State::Body(left - used);
+                        false
+                    } else {
+                        self.end_body()
+                    }
+                }
+                State::Prefix { seen, left } => {
+                    let right = if seen < 3 { rest[0].is_ascii_alphanumeric() } else { rest[0] == b':' };
+                    if !right {
+                        return Err(ProtocolError::new("a verbatim string without a three-letter format"));
+                    }
+                    at += 1;
+                    self.state = match seen {
+                        3 => State::Body(left - 1),
+                        _ => State::Prefix { seen: seen + 1, left: left - 1 },
+                    };
+                    false
+                }
+                State::Chunk => {
+                    if rest[0] != b';' {
+                        return Err(unexpected(rest[0], "in a streamed string"));
+                    }
+                    self.state = State::Line(b';');
+                    at += 1;
+                    false
+                }
+            };
+            if complete {
+                self.check_frame(at)?;
+                let scan = Scan::Complete { consumed: at, kind: self.kind, error: self.error };
+                self.begin_frame();
+                return Ok(scan);
+            }
+        }
+        self.check_frame(at)?;
+        self.len += at;
+        Ok(Scan::Incomplete)
+    }
+
+    #[cfg(test)]
+    fn count_work(&mut self, rest: &[u8]) {
+        self.work += 1;
+        self.work += match self.state {
+            State::Type => rest.len().min(25) as u64,
+            State::Line(_) => memchr2(b'\r', b'\n', rest).map_or(rest.len(), |at| at + 2) as u64,
+            _ => 1,
+        };
+    }
+
+    /// A value of this type begins here.
+    #[inline]
+    fn begin_value(&mut self, kind: u8) -> Result<(), ProtocolError> {
+        match kind {
+            b'+' | b'-' | b':' | b'$' | b'*' => {}
+            b'_' | b'#' | b',' | b'(' | b'!' | b'=' | b'%' | b'~' | b'>' | b'|' | b'.' => {
+                if !self.resp3 {
+                    return Err(unexpected(kind, "on a RESP2 connection"));
+                }
+            }
+            _ => return Err(unexpected(kind, "where a value begins")),
+        }
+        match self.stack.last() {
+            None => match kind {
+                b'-' | b'!' => self.error = true,
+                b'>' => self.kind = FrameKind::Push,
+                _ => {}
+            },
+            Some(_) if kind == b'>' => return Err(ProtocolError::new("a push inside another value")),
+            Some(level) if level.is_stream() && kind != b'.' => self.announce(1)?,
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Counts elements that must come.
+    fn announce(&mut self, count: u64) -> Result<(), ProtocolError> {
+        self.elements = self.elements.saturating_add(count);
+        if self.elements > self.limits.elements_max as u64 {
+            return Err(over("elements", self.limits.elements_max));
+        }
+        Ok(())
+    }
+
+    fn check_frame(&self, taken: usize) -> Result<(), ProtocolError> {
+        if self.len.saturating_add(taken) > self.limits.frame_max {
+            return Err(over("frame size", self.limits.frame_max));
+        }
+        Ok(())
+    }
+
+    /// Finds the end of the line: the bytes of content and the bytes used. What lies before the end of a piece is held.
+    fn find_line_end(&mut self, kind: u8, rest: &[u8]) -> Result<Option<(usize, usize)>, ProtocolError> {
+        let found = if self.cr {
+            if rest[0] != b'\n' {
+                return Err(ProtocolError::new("CR without LF in a line"));
+            }
+            self.cr = false;
+            Some((0, 1))
+        } else {
+            match memchr2(b'\r', b'\n', rest) {
+                Some(end) if rest[end] == b'\n' => return Err(ProtocolError::new("LF without CR in a line")),
+                Some(end) => match rest.get(end + 1) {
+                    Some(b'\n') => Some((end, end + 2)),
+                    Some(_) => return Err(ProtocolError::new("CR without LF in a line")),
+                    None => None,
+                },
+                None => None,
+            }
+        };
+        let content = match found {
+            Some((content, _)) => content,
+            None => {
+                self.cr = rest.last() == Some(&b'\r');
+                rest.len() - usize::from(self.cr)
+            }
+        };
+        self.line_len += content;
+        let max = match kind {
+            b'+' | b'-' | b'(' | b',' => self.limits.line_max,
+            _ => NUMBER_LINE_MAX.min(self.limits.line_max),
+        };
+        if self.line_len > max {
+            return Err(over("line", max));
+        }
+        if found.is_none() && !matches!(kind, b'+' | b'-') {
+            self.held.extend_from_slice(&rest[..content]);
+        }
+        Ok(found)
+    }
+
+    /// The line of a value is complete; true when the frame is.
+    fn end_line(&mut self, kind: u8, tail: &[u8], taken: usize) -> Result<bool, ProtocolError> {
+        self.line_len = 0;
+        if self.held.is_empty() {
+            return self.read_line(kind, tail, taken);
+        }
+        // Taken out and put back: the capacity stays.
+        let mut held = std::mem::take(&mut self.held);
+        held.extend_from_slice(tail);
+        let complete = self.read_line(kind, &held, taken);
+        held.clear();
+        self.held = held;
+        complete
+    }
+
+    fn read_line(&mut self, kind: u8, line: &[u8], taken: usize) -> Result<bool, ProtocolError> {
+        let fits = match kind {
+            b'+' | b'-' => true,
+            b':' => number::signed(line).is_some(),
+            b'_' => line.is_empty(),
+            b'#' => matches!(line, b"t" | b"f"),
+            b',' => number::is_double(line),
+            b'(' => number::is_integer(line),
+            b'$' | b'!' | b'=' => return self.begin_string(kind, line, taken),
+            b';' => return self.begin_chunk(line, taken),
+            b'.' => return self.end_stream(line),
+            _ => return self.begin_aggregate(kind, line),
+        };
+        if !fits {
+            return Err(malformed(kind));
+        }
+        Ok(self.end_value())
+    }
+
+    fn begin_string(&mut self, kind: u8, line: &[u8], taken: usize) -> Result<bool, ProtocolError> {
+        match line {
+            b"-1" if kind == b'$' => return Ok(self.end_value()),
+            b"?" if kind == b'$' && self.resp3 => {
+                self.streamed = Some(0);
+                self.state = State::Chunk;
+                return Ok(false);
+            }
+            _ => {}
+        }
+        let len = self.string_len(kind, line, 0, taken)?;
+        self.state = match kind {
+            b'=' if len < 4 => {
+                return Err(ProtocolError::new("a verbatim string without a three-letter format"));
+            }
+            b'=' => State::Prefix { seen: 0, left: len + 2 },
+            _ => State::Body(len + 2),
+        };
+        Ok(false)
+    }
+
+    /// The announced length of a string, checked against the limits; `before` are bytes of the same string.
+    fn string_len(&self, kind: u8, line: &[u8], before: usize, taken: usize) -> Result<usize, ProtocolError> {
+        let Some(len) = number::unsigned(line) else { return Err(malformed(kind)) };
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        if before.saturating_add(len) > self.limits.bulk_max {
+            return Err(over("bulk", self.limits.bulk_max));
+        }
+        self.check_frame(taken.saturating_add(len).saturating_add(2))?;
+        Ok(len)
+    }
+
+    fn begin_chunk(&mut self, line: &[u8], taken: usize) -> Result<bool, ProtocolError> {
+        let before = self.streamed.unwrap_or(0);
+        let len = self.string_len(b';', line, before, taken)?;
+        if len == 0 {
+            self.streamed = None;
+            return Ok(self.end_value());
+        }
+        self.streamed = Some(before + len);
+        self.state = State::Body(len + 2);
+        Ok(false)
+    }
+
+    /// Checks those of the last two bytes of a body that lie in `part`, of `left` bytes that were missing.
+    #[inline]
+    fn check_body_end(&self, left: usize, part: &[u8]) -> Result<(), ProtocolError> {
+        // The CR stands at `left - 2`, the LF at `left - 1`; a part may hold neither, one or both.
+        let cr = if left >= 2 { part.get(left - 2) } else { None };
+        let lf = part.get(left - 1);
+        if cr.is_some_and(|&byte| byte != b'\r') || lf.is_some_and(|&byte| byte != b'\n') {
+            return Err(ProtocolError::new("a string is longer than its announced length"));
+        }
+        Ok(())
+    }
+
+    fn end_body(&mut self) -> bool {
+        if self.streamed.is_some() {
+            self.state = State::Chunk;
+            return false;
+        }
+        self.state = State::Type;
+        self.end_value()
+    }
+
+    fn begin_aggregate(&mut self, kind: u8, line: &[u8]) -> Result<bool, ProtocolError> {
+        if line == b"-1" && kind == b'*' {
+            return Ok(self.end_value());
+        }
+        if self.stack.len() >= self.limits.depth_max {
+            return Err(over("depth", self.limits.depth_max));
+        }
+        if line == b"?" && self.resp3 && matches!(kind, b'*' | b'%' | b'~') {
+            self.described = false;
+            self.stack.push(Level::stream(kind == b'%'));
+            return Ok(false);
+        }
+        let Some(count) = number::unsigned(line) else { return Err(malformed(kind)) };
+        let count = if matches!(kind, b'%' | b'|') { count.saturating_mul(2) } else { count };
+        // An attribute is an element too, or `|0` could be repeated for ever.
+        self.announce(count.saturating_add(u64::from(kind == b'|')))?;
+        match (kind, count) {
+            (b'|', 0) => {
+                self.described = true;
+                Ok(false)
+            }
+            (_, 0) => Ok(self.end_value()),
+            _ => {
+                self.described = false;
+                self.stack.push(if kind == b'|' { Level::attribute(count) } else { Level::of(count) });
+                Ok(false)
+            }
+        }
+    }
+
+    fn end_stream(&mut self, line: &[u8]) -> Result<bool, ProtocolError> {
+        if !line.is_empty() {
+            return Err(malformed(b'.'));
+        }
+        match self.stack.last() {
+            Some(level) if level.is_stream() => {
+                if level.odd {
+                    return Err(ProtocolError::new("a streamed map ends after a key"));
+                }
+                if self.described {
+                    return Err(ProtocolError::new("an attribute without a value"));
+                }
+                self.stack.pop();
+                Ok(self.end_value())
+            }
+            _ => Err(unexpected(b'.', "outside a streamed aggregate")),
+        }
+    }
+
+    /// Counts one complete value, and the aggregates that end with it; true when the frame is complete.
+    #[inline]
+    fn end_value(&mut self) -> bool {
+        self.described = false;
+        while let Some(level) = self.stack.last_mut() {
+            if !level.count_one() {
+                return false;
+            }
+            let attribute = level.attribute;
+            self.stack.pop();
+            if attribute {
+                self.described = true;
+                return false;
+            }
+        }
+        true
+    }
+}
+
+#[cold]
+fn unexpected(byte: u8, place: &str) -> ProtocolError {
+    if byte.is_ascii_graphic() {
+        ProtocolError::new(format!("unexpected type byte '{}' {place}", char::from(byte)))
+    } else {
+        ProtocolError::new(format!("unexpected type byte 0x{byte:02x} {place}"))
+    }
+}
+
+#[cold]
+fn malformed(kind: u8) -> ProtocolError {
+    ProtocolError::new(match kind {
+        b':' => "an integer ':' that is none or is out of range",
+        b'_' => "a null '_' with content",
+        b'#' => "a boolean '#' that is neither 't' nor 'f'",
+        b',' => "a double ',' that is none",
+        b'(' => "a big number '(' that is none",
+        b'$' => "a bulk string '$' with an invalid length",
+        b'!' => "a blob error '!' with an invalid length",
+        b'=' => "a verbatim string '=' with an invalid length",
+        b';' => "a chunk ';' with an invalid length",
+        b'*' => "an array '*' with an invalid length",
+        b'%' => "a map '%' with an invalid length",
+        b'~' => "a set '~' with an invalid length",
+        b'>' => "a push '>' with an invalid length",
+        b'|' => "an attribute '|' with an invalid length",
+        _ => "an end '.' with content",
+    })
+}
+
+#[cold]
+fn over(what: &str, limit: usize) -> ProtocolError {
+    ProtocolError::new(format!("the reply exceeds the {what} limit of {limit}"))
+}
