@@ -15,4 +15,10 @@ mod id;
 pub mod io;
 pub mod resp;
 
+pub use client::{ConnectOptions, PushListener};
+pub use connection::Protocol;
+#[cfg(feature = "engine")]
+pub use driver::{Call, Client, CloseGuard, Driver, Runtime, Watch};
 pub use error::{Delivery, Error, Result};
+pub use io::{EngineKind, EngineOptions};
+pub use resp::{Blob, FromReply, Reply, ToArg, ToArgs, Value};

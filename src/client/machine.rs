@@ -520,6 +520,17 @@ impl ClientMachine {
         out.append(&mut self.wakers);
     }
 
+    /// True when callers wait to be woken.
+    pub fn has_wakers(&self) -> bool {
+        !self.wakers.is_empty()
+    }
+
+    /// The engine is gone and will say nothing more: whatever is left ends now.
+    pub fn abandon(&mut self) {
+        self.close();
+        self.finish_close();
+    }
+
     /// What a machine at rest does not have: tickets, calls in line, reservations.
     pub fn held(&self) -> (usize, usize, usize) {
         (self.tickets.live(), self.in_line, self.reserved.iter().sum())

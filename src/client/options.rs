@@ -228,7 +228,10 @@ impl ConnectOptions {
             require(interval.is_none_or(whole), "tcp_keepalive", "the interval must be whole seconds, at least one")?;
             require(retries.is_none_or(|n| n >= 1), "tcp_keepalive", "there must be at least one retry")?;
         }
-        self.limits.validate()?;
+        let limits = &self.limits;
+        let whole = limits.bulk_max >= 1 && limits.line_max >= 64 && limits.frame_max >= 64 && limits.elements_max >= 1;
+        require(whole && limits.depth_max >= 1, "limits", "each must be at least 1, lines and frames at least 64 bytes")?;
+        require(limits.frame_max <= u32::MAX as usize, "limits", "a frame must stay below 4 GiB")?;
         self.engine.validate()
     }
 

@@ -2,6 +2,7 @@
 
 mod raw;
 mod refused;
+pub mod typed;
 
 pub use raw::Raw;
 pub use refused::{Refusal, refusal};

@@ -321,7 +321,7 @@ fn proto(payload: &Payload) -> Option<i64> {
     match Value::from_reply(&mut Decoder::from(payload)).ok()? {
         Value::Map(pairs) => {
             let (_, value) = pairs.into_iter().find(|(key, _)| key.as_bytes() == Some(b"proto"))?;
-            value.as_int()
+            if let Value::Integer(version) = value { Some(version) } else { None }
         }
         _ => None,
     }

@@ -17,6 +17,8 @@ mod event;
 mod handshake;
 mod inbound;
 mod pipeline;
+#[cfg(test)]
+mod tests;
 
 pub use config::{ConnectionConfig, Credentials, Endpoint, Protocol, Secret};
 pub use event::{Event, Sink};

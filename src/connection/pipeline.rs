@@ -50,6 +50,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
+    /// An empty one whose log has chunks of `write_buffer` bytes.
     pub fn new(write_buffer: usize) -> Self {
         Self {
             log: Log::new(write_buffer),
@@ -284,4 +285,200 @@ pub enum Progress {
     Submitted,
     /// The kernel has taken all of them.
     Taken,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ticket(index: u32) -> TicketId {
+        TicketId { index, generation: 0 }
+    }
+
+    fn push(pipeline: &mut Pipeline, index: u32, bytes: &[u8]) -> u64 {
+        pipeline.push(ticket(index), |log| log.append(bytes))
+    }
+
+    fn send(pipeline: &mut Pipeline) -> Vec<u8> {
+        pipeline.transmit().iter().flat_map(|slice| slice.to_vec()).collect()
+    }
+
+    fn closed(pipeline: &mut Pipeline) -> Vec<(u32, Delivery)> {
+        let mut ended = Vec::new();
+        pipeline.handle_closed(|ticket, delivery| ended.push((ticket.index, delivery)));
+        ended
+    }
+
+    // SYS-006, F-07: a caller that left does not shift replies; what was not sent is not sent.
+    #[test]
+    fn cancelled_before_and_after_the_send() {
+        let mut pipeline = Pipeline::new(64);
+        let first = push(&mut pipeline, 1, b"aaa");
+        push(&mut pipeline, 2, b"bbb");
+        assert_eq!(send(&mut pipeline), b"aaabbb");
+        let third = push(&mut pipeline, 3, b"ccc");
+        push(&mut pipeline, 4, b"ddd");
+        pipeline.cancel(first);
+        pipeline.cancel(third);
+        pipeline.handle_sent(6);
+        assert_eq!(send(&mut pipeline), b"ddd");
+        pipeline.handle_sent(3);
+        assert_eq!(pipeline.pop(), Some(None));
+        assert_eq!(pipeline.pop(), Some(Some(ticket(2))));
+        assert_eq!(pipeline.pop(), Some(Some(ticket(4))));
+        assert_eq!(pipeline.pop(), None);
+        assert_eq!((pipeline.len(), pipeline.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_queue_of_cancelled_commands_sends_nothing() {
+        let mut pipeline = Pipeline::new(64);
+        let numbers: Vec<u64> = (0..3).map(|index| push(&mut pipeline, index, b"xy")).collect();
+        for number in [numbers[1], numbers[2]] {
+            pipeline.cancel(number);
+        }
+        assert!(pipeline.has_transmit());
+        pipeline.cancel(numbers[0]);
+        assert!(!pipeline.has_transmit());
+        assert_eq!((pipeline.len(), pipeline.bytes()), (0, 0));
+    }
+
+    // the kernel took all of the first, a part of the second, nothing of the third.
+    #[test]
+    fn a_cut_send_divides_three_fates() {
+        let mut pipeline = Pipeline::new(64);
+        for index in 1..=3 {
+            push(&mut pipeline, index, b"frame");
+        }
+        send(&mut pipeline);
+        push(&mut pipeline, 4, b"later");
+        pipeline.handle_sent(7);
+        let fates = closed(&mut pipeline);
+        assert_eq!(fates, [(1, Delivery::MaybeExecuted), (2, Delivery::NotExecuted)]);
+        assert_eq!(send(&mut pipeline), b"framelater");
+    }
+
+    // A frame that was cut at its first byte is not accepted and moves.
+    #[test]
+    fn nothing_taken_moves_everything() {
+        let mut pipeline = Pipeline::new(64);
+        push(&mut pipeline, 1, b"frame");
+        send(&mut pipeline);
+        pipeline.handle_sent(0);
+        assert_eq!(closed(&mut pipeline), []);
+        assert_eq!(send(&mut pipeline), b"frame");
+    }
+
+    #[test]
+    fn a_reply_without_a_sent_command_is_refused() {
+        let mut pipeline = Pipeline::new(64);
+        assert_eq!(pipeline.pop(), None);
+        push(&mut pipeline, 1, b"frame");
+        assert_eq!(pipeline.pop(), None);
+        send(&mut pipeline);
+        // H27: the reply may come before the send is known to be done.
+        assert_eq!(pipeline.pop(), Some(Some(ticket(1))));
+        pipeline.handle_sent(5);
+        assert_eq!(pipeline.bytes(), 0);
+    }
+
+    #[test]
+    fn sends_are_cut_at_a_mebibyte() {
+        let mut pipeline = Pipeline::new(64 * 1024);
+        push(&mut pipeline, 1, &vec![7; 3 << 20]);
+        let sizes: Vec<usize> = std::iter::from_fn(|| {
+            pipeline.has_transmit().then(|| {
+                let length = send(&mut pipeline).len();
+                pipeline.handle_sent(length);
+                length
+            })
+        })
+        .collect();
+        assert_eq!(sizes, [1 << 20; 3]);
+    }
+
+    /// What a command went through, for the model.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    enum Fate {
+        Queued,
+        Cancelled,
+    }
+
+    proptest! {
+        // Each command is on the wire at most once over all sockets, whole unless its socket died, in order, never when
+        // it was withdrawn in time; and it ends exactly once.
+        #[test]
+        fn any_sequence_is_honest(
+            steps in prop::collection::vec((0u8..7, any::<prop::sample::Index>(), 0usize..40), 1..120),
+            chunk in 1usize..32,
+        ) {
+            let mut pipeline = Pipeline::new(chunk);
+            let mut next = 0u32;
+            let mut numbers: Vec<(u32, u64, Fate)> = Vec::new();
+            let mut outstanding: Option<Vec<u8>> = None;
+            // What the peer of this socket got, and how many replies it gave.
+            let mut wire: Vec<u8> = Vec::new();
+            let mut replied = 0usize;
+            let mut executed: Vec<u32> = Vec::new();
+            let mut ended: Vec<u32> = Vec::new();
+            let frame = |index: u32| format!("<{index}>");
+            for (step, which, amount) in steps {
+                match step {
+                    0 | 1 => {
+                        let number = push(&mut pipeline, next, frame(next).as_bytes());
+                        numbers.push((next, number, Fate::Queued));
+                        next += 1;
+                    }
+                    2 if !numbers.is_empty() => {
+                        let (index, number, fate) = &mut numbers[which.index(next as usize)];
+                        if !ended.contains(index) && *fate == Fate::Queued {
+                            pipeline.cancel(*number);
+                            *fate = Fate::Cancelled;
+                            ended.push(*index);
+                        }
+                    }
+                    3 if pipeline.has_transmit() => outstanding = Some(send(&mut pipeline)),
+                    4 => {
+                        if let Some(bytes) = outstanding.take() {
+                            wire.extend_from_slice(&bytes);
+                            pipeline.handle_sent(bytes.len());
+                        }
+                    }
+                    5 => {
+                        let whole = wire.iter().filter(|byte| **byte == b'>').count();
+                        if replied < whole {
+                            replied += 1;
+                            if let Some(ticket) = pipeline.pop().expect("a reply is owed") {
+                                prop_assert!(!ended.contains(&ticket.index));
+                                ended.push(ticket.index);
+                            }
+                        }
+                    }
+                    6 => {
+                        if let Some(bytes) = outstanding.take() {
+                            let taken = amount.min(bytes.len());
+                            wire.extend_from_slice(&bytes[..taken]);
+                            pipeline.handle_sent(taken);
+                        }
+                        let text = String::from_utf8(wire.clone()).unwrap();
+                        for (index, delivery) in closed(&mut pipeline) {
+                            prop_assert!(!ended.contains(&index));
+                            ended.push(index);
+                            let ran = text.contains(&frame(index));
+                            prop_assert_eq!(ran, delivery == Delivery::MaybeExecuted, "{}", index);
+                        }
+                        executed.extend(text.split_inclusive('>').filter(|f| f.ends_with('>')).map(|f| f[1..f.len() - 1].parse::<u32>().unwrap()));
+                        wire.clear();
+                        replied = 0;
+                    }
+                    _ => {}
+                }
+            }
+            let mut unique = executed.clone();
+            unique.dedup();
+            prop_assert_eq!(&unique, &executed, "in order, at most once");
+            prop_assert!(executed.windows(2).all(|pair| pair[0] < pair[1]));
+        }
+    }
 }

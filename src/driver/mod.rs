@@ -1,1 +1,14 @@
-//! (being written)
+//! The loop, the handles, and what a runtime has to give.
+
+mod call;
+mod client;
+mod commands;
+mod resolve;
+mod runtime;
+mod shared;
+mod task;
+
+pub use call::Call;
+pub use client::{Client, CloseGuard};
+pub use runtime::{Runtime, Watch};
+pub use task::Driver;

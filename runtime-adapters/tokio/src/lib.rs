@@ -1,0 +1,72 @@
+//! respiral under [tokio](https://docs.rs/tokio), inside a `LocalSet`.
+//!
+//! ```no_run
+//! let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+//! tokio::task::LocalSet::new().block_on(&runtime, async {
+//!     let client = respiral_tokio::connect("redis://127.0.0.1").await.unwrap();
+//!     client.set("greeting", "hello").ex(60).await.unwrap();
+//!     let greeting: Option<String> = client.get("greeting").await.unwrap();
+//!     assert_eq!(greeting.as_deref(), Some("hello"));
+//!     client.close().await;
+//! });
+//! ```
+//!
+//! A client lives on one thread, so it needs a `LocalSet` (outside of one, tokio panics) and tokio's I/O driver
+//! (`enable_io`); timers are not needed. A service with a thread per core runs one current-thread runtime and one client
+//! on each.
+
+pub use respiral::*;
+
+use std::future::Future;
+use std::io as sys;
+use std::os::fd::OwnedFd;
+use tokio::io::Interest;
+
+/// tokio, as the driver sees it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tokio;
+
+/// A descriptor that tokio waits for. It is no socket, but nothing socket-like is asked of it.
+#[derive(Debug)]
+pub struct Watched(tokio::net::UnixStream);
+
+impl Runtime for Tokio {
+    type Watch = Watched;
+
+    fn spawn_local(&self, task: impl Future<Output = ()> + 'static) {
+        drop(tokio::task::spawn_local(task));
+    }
+
+    fn watch(&self, descriptor: OwnedFd) -> sys::Result<Watched> {
+        let stream = std::os::unix::net::UnixStream::from(descriptor);
+        stream.set_nonblocking(true)?;
+        tokio::net::UnixStream::from_std(stream).map(Watched)
+    }
+}
+
+impl Watch for Watched {
+    async fn ready(&self) -> sys::Result<()> {
+        self.0.readable().await?;
+        // tokio is told of edges and remembers them. Forgetting this one is safe *here*, before the driver looks at the
+        // engine: whatever comes later is a new edge (H14).
+        let forget = || Err::<(), _>(sys::ErrorKind::WouldBlock.into());
+        let _ = self.0.try_io(Interest::READABLE, forget);
+        Ok(())
+    }
+}
+
+/// [`Client::connect_on`] this runtime.
+///
+/// # Errors
+/// As there.
+pub async fn connect<O: TryInto<ConnectOptions, Error: Into<Error>>>(options: O) -> Result<Client> {
+    Client::connect_on(Tokio, options).await
+}
+
+/// [`Client::lazy_on`] this runtime; to be called inside its `LocalSet`.
+///
+/// # Errors
+/// As there.
+pub fn lazy<O: TryInto<ConnectOptions, Error: Into<Error>>>(options: O) -> Result<Client> {
+    Client::lazy_on(Tokio, options)
+}

@@ -1,0 +1,162 @@
+//! A call: one command on its way, which is itself the future of its reply.
+
+use super::shared::Shared;
+use crate::client::Admission;
+use crate::command::{Command, Raw};
+use crate::error::{Error, Result};
+use crate::id::TicketId;
+use crate::resp::{Encoder, FromReply, ToArgs};
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// One command, sent when it is first polled, and the future of its reply as a `T`.
+///
+/// Dropping it before its bytes went to the kernel withdraws it; dropping it later only drops the reply. Either way no
+/// other call is disturbed. See [`Error::delivery`] for what a failure says about the command.
+#[must_use = "a call is lazy: it is sent when it is first polled"]
+pub struct Call<C, T> {
+    entry: Entry,
+    command: C,
+    timeout: Timeout,
+    reply: PhantomData<fn() -> T>,
+}
+
+/// What is withdrawn when a call is dropped.
+struct Entry {
+    shared: Rc<Shared>,
+    state: State,
+}
+
+#[derive(Clone, Copy)]
+enum Timeout {
+    OfClient,
+    Own(Option<Duration>),
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    New,
+    Waiting(TicketId),
+    Entered(TicketId),
+    Over,
+}
+
+impl<C, T> Call<C, T> {
+    pub(super) fn new(shared: Rc<Shared>, command: C) -> Self {
+        Self { entry: Entry { shared, state: State::New }, command, timeout: Timeout::OfClient, reply: PhantomData }
+    }
+
+    /// Bounds this call instead of the client's `command_timeout`: from the first poll to the reply; below 1 ms counts
+    /// as 1 ms. `None`: no bound.
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.timeout = Timeout::Own(timeout.into().map(|timeout| timeout.max(Duration::from_millis(1))));
+        self
+    }
+
+    /// The same call with options of its command set, and another type of reply where they change it.
+    pub(super) fn with<D, U>(self, change: impl FnOnce(C) -> D) -> Call<D, U> {
+        Call { entry: self.entry, command: change(self.command), timeout: self.timeout, reply: PhantomData }
+    }
+}
+
+impl<T> Call<Raw, T> {
+    /// Appends an argument, or several when the value stands for several (slices, maps, tuples).
+    pub fn arg(mut self, value: impl ToArgs) -> Self {
+        self.command.arg(value);
+        self
+    }
+}
+
+impl<C: Command, T: FromReply> Call<C, T> {
+    fn start(&mut self, cx: &mut Context<'_>) -> Result<()> {
+        let (command, own) = (&self.command, self.timeout);
+        let old = self.entry.shared.with(|machine| {
+            command.check(machine.allow_admin())?;
+            let timeout = match own {
+                Timeout::OfClient => machine.default_timeout(),
+                Timeout::Own(timeout) => timeout,
+            };
+            let (ticket, admission) = machine.submit(timeout, |log| command.encode(&mut Encoder::new(log)))?;
+            self.entry.state = match admission {
+                Admission::Entered => State::Entered(ticket),
+                Admission::Waiting => State::Waiting(ticket),
+            };
+            Ok::<_, Error>(machine.set_waker(ticket, cx.waker()))
+        });
+        drop(old?);
+        Ok(())
+    }
+
+    /// The outcome, if there is one; otherwise the caller will be woken.
+    fn ask(&mut self, ticket: TicketId, cx: &mut Context<'_>) -> Poll<Result<T>> {
+        let command = &self.command;
+        let (outcome, old) = self.entry.shared.look(|machine| match machine.take(ticket) {
+            Some(outcome) => (Some(outcome), None),
+            None => (None, machine.set_waker(ticket, cx.waker())),
+        });
+        drop(old);
+        match outcome {
+            None => Poll::Pending,
+            Some(outcome) => {
+                self.entry.state = State::Over;
+                // Decoding runs here, in the caller's task, with nothing borrowed.
+                let result = outcome.and_then(T::from_payload);
+                Poll::Ready(result.map_err(|error| error.with_command(|| command.name())))
+            }
+        }
+    }
+}
+
+impl<C: Command, T: FromReply> Future for Call<C, T> {
+    type Output = Result<T>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
+        match self.entry.state {
+            State::Entered(ticket) => self.ask(ticket, cx),
+            State::New => match self.start(cx) {
+                Ok(()) => Poll::Pending,
+                Err(error) => {
+                    self.entry.state = State::Over;
+                    let command = &self.command;
+                    Poll::Ready(Err(error.with_command(|| command.name())))
+                }
+            },
+            State::Waiting(ticket) => {
+                let command = &self.command;
+                if self.entry.shared.look(|machine| machine.is_granted(ticket)) {
+                    let encode = |log: &mut _| command.encode(&mut Encoder::new(log));
+                    if self.entry.shared.with(|machine| machine.admit(ticket, encode)) == Admission::Entered {
+                        self.entry.state = State::Entered(ticket);
+                    }
+                }
+                self.ask(ticket, cx)
+            }
+            State::Over => panic!("a call is polled after it is over"),
+        }
+    }
+}
+
+/// Nothing in a call is pinned: arguments are only read, and the ticket is an index.
+impl<C, T> Unpin for Call<C, T> {}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if let State::Waiting(ticket) | State::Entered(ticket) = self.state {
+            let left = self.shared.with(|machine| machine.cancel(ticket));
+            drop(left);
+        }
+    }
+}
+
+impl<C: Command, T> fmt::Debug for Call<C, T> {
+    /// The command's name; arguments may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("command", &self.command.name()).finish_non_exhaustive()
+    }
+}

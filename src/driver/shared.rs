@@ -1,0 +1,307 @@
+//! What the handles of one client own together: the machine, the engine, and the wait for it.
+//!
+//! Handles and calls hold it by `Rc`, the driver task by `Weak`: it lives as long as somebody can ask for something.
+//! The wait for the engine's descriptor lives here too, not on the driver's stack, because a runtime may leak a
+//! parked task and everything on it (H4).
+//!
+//! User code (wakers, and whatever dropping one drops) runs only while nothing here is borrowed (H15).
+
+use super::resolve::LookUps;
+use super::runtime::{Runtime, Watch};
+use crate::client::{ClientMachine, ConnectOptions};
+use crate::engine::{AnyEngine, Engine, EngineInfo};
+use crate::error::{Error, Result};
+use crate::io::{Completion, Op};
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+/// Completions per turn. Each can carry a buffer full of replies.
+const TURN_BUDGET: usize = 64;
+
+pub(crate) struct Shared {
+    core: RefCell<Core>,
+    info: EngineInfo,
+    /// Completed once per readiness, for ever: see `watch_forever`.
+    wait: RefCell<Option<Pin<Box<dyn Future<Output = ()>>>>>,
+    ready: Rc<Cell<Option<io::Result<()>>>>,
+    driver: RefCell<Option<Waker>>,
+    /// The driver will look at the machine's operations by itself; nobody has to wake it.
+    will_flush: Cell<bool>,
+    driver_never_ran: Cell<bool>,
+    driver_gone: Cell<bool>,
+    /// Those who wait for the driver to be gone.
+    joiners: RefCell<Vec<Waker>>,
+    /// Kept between turns for its capacity.
+    wakers: Cell<Vec<Waker>>,
+}
+
+pub(crate) struct Core {
+    pub machine: ClientMachine,
+    /// `None` after the end.
+    engine: Option<AnyEngine>,
+    look_ups: LookUps,
+    completions: Vec<Completion>,
+}
+
+/// What a turn did.
+pub(super) struct Turn {
+    /// Callers were woken: let them run before the flush, so that their next commands leave together.
+    pub woke: bool,
+    /// The engine has more.
+    pub more: bool,
+}
+
+impl Shared {
+    /// Makes engine and machine, and registers with the runtime. No I/O with a server happens (CONN-003).
+    pub fn new<R: Runtime>(runtime: &R, options: &ConnectOptions) -> Result<Rc<Self>> {
+        options.validate()?;
+        let (engine, info) = AnyEngine::new(options.engine_options())?;
+        let machine = ClientMachine::new(options, Some(engine.pool().clone()))?;
+        let system = |error: io::Error| Error::config("engine", format!("its descriptor cannot be used: {error}"));
+        let look_ups = LookUps::new(options.own_resolver(), engine.notifier().map_err(system)?);
+        let watch = runtime.watch(engine.wake_fd().map_err(system)?).map_err(system)?;
+        let ready = Rc::new(Cell::new(None));
+        let wait: Pin<Box<dyn Future<Output = ()>>> = Box::pin(watch_forever(watch, ready.clone()));
+        Ok(Rc::new(Self {
+            core: RefCell::new(Core { machine, engine: Some(engine), look_ups, completions: Vec::new() }),
+            info,
+            wait: RefCell::new(Some(wait)),
+            ready,
+            driver: RefCell::new(None),
+            will_flush: Cell::new(true),
+            driver_never_ran: Cell::new(true),
+            driver_gone: Cell::new(false),
+            joiners: RefCell::default(),
+            wakers: Cell::default(),
+        }))
+    }
+
+    pub fn info(&self) -> &EngineInfo {
+        &self.info
+    }
+
+    /// The machine, for the duration of a closure that runs no user code. The driver will look at what it left to do.
+    #[inline]
+    pub fn with<T>(&self, act: impl FnOnce(&mut ClientMachine) -> T) -> T {
+        let result = act(&mut self.core.borrow_mut().machine);
+        self.nudge();
+        result
+    }
+
+    /// As [`with`](Self::with), for what changes nothing that the driver must see.
+    #[inline]
+    pub fn look<T>(&self, act: impl FnOnce(&mut ClientMachine) -> T) -> T {
+        act(&mut self.core.borrow_mut().machine)
+    }
+
+    /// Wakes the driver unless it will come by itself.
+    #[inline]
+    fn nudge(&self) {
+        if !self.will_flush.replace(true) {
+            let driver = self.driver.borrow().clone();
+            if let Some(driver) = driver {
+                driver.wake();
+            }
+        }
+    }
+
+    // --- for the driver
+
+    pub fn is_over(&self) -> bool {
+        self.core.borrow().engine.is_none()
+    }
+
+    pub fn set_driver(&self, waker: &Waker) {
+        self.driver_never_ran.set(false);
+        let mut driver = self.driver.borrow_mut();
+        if driver.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            return;
+        }
+        let old = driver.replace(waker.clone());
+        drop(driver);
+        drop(old);
+    }
+
+    /// Collects what has happened and completes callers.
+    pub fn turn(&self, now: Instant) -> io::Result<Turn> {
+        let mut wakers = self.wakers.take();
+        let result = self.core.borrow_mut().turn(now, &mut wakers);
+        let woke = !wakers.is_empty();
+        self.wake_all(wakers);
+        Ok(Turn { woke, more: result? })
+    }
+
+    /// Gives the engine everything that is to be done. True when there was something.
+    pub fn flush(&self, now: Instant) -> io::Result<bool> {
+        self.core.borrow_mut().flush(now)
+    }
+
+    /// Whether the driver may wait for the descriptor; from then on it has to be woken.
+    pub fn may_park(&self) -> io::Result<bool> {
+        let mut core = self.core.borrow_mut();
+        let core = &mut *core;
+        let Some(engine) = &mut core.engine else { return Ok(false) };
+        let may = engine.may_park()? && !core.look_ups.has_answer();
+        self.will_flush.set(!may);
+        Ok(may)
+    }
+
+    /// True when somebody asked for something since the driver parked.
+    pub fn is_nudged(&self) -> bool {
+        self.will_flush.get()
+    }
+
+    pub fn set_will_flush(&self) {
+        self.will_flush.set(true);
+    }
+
+    /// Makes the next wait return as soon as the host has looked at its descriptors.
+    pub fn signal_self(&self) {
+        self.core.borrow().look_ups.notify();
+    }
+
+    pub fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Taken out while it runs: a runtime's future may do anything, even drop the last handle.
+        let Some(mut wait) = self.wait.borrow_mut().take() else { return Poll::Ready(Ok(())) };
+        let _ = wait.as_mut().poll(cx);
+        if !self.is_over() {
+            *self.wait.borrow_mut() = Some(wait);
+        }
+        match self.ready.take() {
+            Some(result) => Poll::Ready(result),
+            None => Poll::Pending,
+        }
+    }
+
+    // --- the end
+
+    /// Ends everything now: sockets closed, every call over with [`Error::Closed`] and its delivery, descriptors and
+    /// memory given back. The order is in `design`: stop, cancel, reap, classify, free. Idempotent.
+    pub fn tear_down(&self) {
+        let mut wakers = Vec::new();
+        let engine = self.core.borrow_mut().tear_down(&mut wakers);
+        let Some(engine) = engine else { return };
+        drop(engine);
+        let wait = self.wait.borrow_mut().take();
+        drop(wait);
+        let driver = self.driver.borrow_mut().take();
+        self.will_flush.set(true);
+        wakers.extend(driver);
+        self.wake_all(wakers);
+    }
+
+    /// The driver task is over or dropped.
+    pub fn set_driver_gone(&self) {
+        self.driver_gone.set(true);
+        let joiners = std::mem::take(&mut *self.joiners.borrow_mut());
+        let driver = self.driver.borrow_mut().take();
+        drop(driver);
+        self.wake_all(joiners);
+    }
+
+    /// Waits for the driver task to end, if it ever ran.
+    pub async fn join(&self) {
+        poll_fn(|cx| {
+            if self.driver_gone.get() || self.driver_never_ran.get() || !self.is_over() {
+                return Poll::Ready(());
+            }
+            self.joiners.borrow_mut().push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Calls wakers with nothing borrowed. One that panics does not keep the others from being called.
+    fn wake_all(&self, mut wakers: Vec<Waker>) {
+        struct Rest<'a>(&'a mut Vec<Waker>);
+        impl Drop for Rest<'_> {
+            fn drop(&mut self) {
+                while let Some(waker) = self.0.pop() {
+                    waker.wake();
+                }
+            }
+        }
+        let rest = Rest(&mut wakers);
+        rest.0.reverse();
+        while let Some(waker) = rest.0.pop() {
+            waker.wake();
+        }
+        drop(rest);
+        self.wakers.set(wakers);
+    }
+}
+
+impl Drop for Shared {
+    /// The last handle is gone.
+    fn drop(&mut self) {
+        self.tear_down();
+    }
+}
+
+impl Core {
+    fn turn(&mut self, now: Instant, wakers: &mut Vec<Waker>) -> io::Result<bool> {
+        let Some(engine) = &mut self.engine else { return Ok(false) };
+        let more = engine.poll(TURN_BUDGET, &mut self.completions)?;
+        self.look_ups.collect(&mut self.completions);
+        for completion in self.completions.drain(..) {
+            self.machine.handle(now, completion);
+        }
+        if !more && self.machine.next_deadline().is_some_and(|at| at <= now) {
+            self.machine.handle_timeout(now);
+        }
+        self.machine.take_wakers(wakers);
+        Ok(more)
+    }
+
+    fn flush(&mut self, now: Instant) -> io::Result<bool> {
+        let Some(engine) = &mut self.engine else { return Ok(false) };
+        self.machine.stamp(now);
+        let mut any = false;
+        while let Some(op) = self.machine.poll_op(now) {
+            any = true;
+            match op {
+                Op::Resolve { id, host, port } => self.look_ups.start(id, &host, port),
+                op => engine.submit(op),
+            }
+        }
+        engine.wake_at(now, self.machine.next_deadline());
+        engine.flush()?;
+        // A cancelled call may have let another one in.
+        Ok(any || self.machine.has_wakers())
+    }
+
+    fn tear_down(&mut self, wakers: &mut Vec<Waker>) -> Option<AnyEngine> {
+        let mut engine = self.engine.take()?;
+        #[expect(clippy::disallowed_methods, reason = "the end can come at any moment, outside every turn")]
+        let now = Instant::now();
+        self.machine.close();
+        while let Some(op) = self.machine.poll_op(now) {
+            // Look-ups are of no use any more; sockets that were asked for are opened and closed by the engine.
+            if !matches!(op, Op::Resolve { .. }) {
+                engine.submit(op);
+            }
+        }
+        engine.close(&mut self.completions);
+        for completion in self.completions.drain(..) {
+            self.machine.handle(now, completion);
+        }
+        debug_assert!(self.machine.is_closed(), "the engine accounts for every connection");
+        self.machine.abandon();
+        self.machine.take_wakers(wakers);
+        Some(engine)
+    }
+}
+
+/// Registers once and waits again and again, in one allocation (registering per wait cost twice the time and two).
+async fn watch_forever<W: Watch>(watch: W, ready: Rc<Cell<Option<io::Result<()>>>>) {
+    loop {
+        ready.set(Some(watch.ready().await));
+        let mut told = false;
+        poll_fn(|_| if std::mem::replace(&mut told, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+}

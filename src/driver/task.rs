@@ -1,0 +1,205 @@
+//! The driver: the one task that moves a client.
+//!
+//! ```text
+//!          ┌────────────── completions, timers, callers woken ◀──────────────┐
+//!          ▼                                                                 │
+//!  Turn ──▶ (yield, if callers were woken) ──▶ Flush ──▶ something done? ──▶ Turn
+//!                                                └──▶ nothing ──▶ Park ──▶ descriptor ready
+//!                                                        ▲          └───▶ nudged by a call ──▶ Flush
+//! ```
+//! Callers that a turn woke run before the flush, so what they ask next leaves in one send per connection. The driver
+//! yields through a second task, the *bell*, because a task that wakes itself goes to the *front* of monoio's queue
+//! (H8): the driver wakes the bell, the bell wakes the driver, and both go to the back.
+
+use super::shared::Shared;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+/// A host that is never parked for so long fires no timers (H9).
+const BREATH: Duration = Duration::from_millis(1);
+
+/// Moves a client: it must be polled on the client's thread, as a task of its own. It ends when the client is closed or
+/// its last handle is gone. Dropping it earlier closes the client.
+#[must_use = "a client does nothing without its driver"]
+pub struct Driver {
+    shared: Weak<Shared>,
+    bell: Rc<Bell>,
+    phase: Phase,
+    parked: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Turn,
+    Flush,
+    Park,
+    /// Waiting for a descriptor that is ready, so that the host parks once.
+    Breathe,
+}
+
+impl Driver {
+    #[expect(clippy::disallowed_methods, reason = "the driver is where the clock is read")]
+    pub(super) fn new(shared: &Rc<Shared>) -> (Self, impl Future<Output = ()> + use<>) {
+        let bell = Rc::new(Bell::default());
+        let task = BellTask(Rc::downgrade(&bell));
+        (Self { shared: Rc::downgrade(shared), bell, phase: Phase::Flush, parked: Instant::now() }, task)
+    }
+
+    /// Moves on until it has to wait. `Ready` at the end.
+    fn run(&mut self, shared: &Shared, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
+        loop {
+            if shared.is_over() {
+                return Ok(Poll::Ready(()));
+            }
+            // Read once per step: everything that one step does happens at one time.
+            #[expect(clippy::disallowed_methods, reason = "the driver is where the clock is read")]
+            let now = Instant::now();
+            match self.phase {
+                Phase::Turn => {
+                    let turn = shared.turn(now)?;
+                    self.phase = Phase::Flush;
+                    if turn.woke || turn.more {
+                        return Ok(self.yield_now(shared, now, cx));
+                    }
+                }
+                Phase::Flush => {
+                    let any = shared.flush(now)?;
+                    self.phase = if any { Phase::Turn } else { Phase::Park };
+                    if self.phase == Phase::Park {
+                        if !shared.may_park()? {
+                            self.phase = Phase::Turn;
+                        } else {
+                            self.parked = now;
+                        }
+                    }
+                }
+                Phase::Park => {
+                    if shared.is_nudged() {
+                        self.phase = Phase::Flush;
+                        continue;
+                    }
+                    match shared.poll_ready(cx) {
+                        Poll::Ready(result) => {
+                            result?;
+                            shared.set_will_flush();
+                            self.phase = Phase::Turn;
+                        }
+                        Poll::Pending => return Ok(Poll::Pending),
+                    }
+                }
+                Phase::Breathe => match shared.poll_ready(cx) {
+                    Poll::Ready(result) => {
+                        result?;
+                        self.parked = now;
+                        self.phase = Phase::Flush;
+                    }
+                    Poll::Pending => return Ok(Poll::Pending),
+                },
+            }
+        }
+    }
+
+    fn yield_now(&mut self, shared: &Shared, now: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        if now.duration_since(self.parked) > BREATH {
+            shared.signal_self();
+            self.phase = Phase::Breathe;
+            self.parked = now;
+            // The wait is registered here; the host looks at its descriptors when its queue is empty.
+            if shared.poll_ready(cx).is_pending() {
+                return Poll::Pending;
+            }
+            self.phase = Phase::Flush;
+        }
+        self.bell.ring(cx.waker());
+        Poll::Pending
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(shared) = self.shared.upgrade() else { return Poll::Ready(()) };
+        if self.bell.is_ringing() {
+            // Somebody else woke the driver while it yields; the bell will come.
+            return Poll::Pending;
+        }
+        shared.set_driver(cx.waker());
+        match self.run(&shared, cx) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(())) => Poll::Ready(()),
+            Err(error) => {
+                tracing::error!(%error, "the I/O engine failed; the client is closed");
+                shared.tear_down();
+                Poll::Ready(())
+            }
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.bell.end();
+        if let Some(shared) = self.shared.upgrade() {
+            shared.tear_down();
+            shared.set_driver_gone();
+        }
+    }
+}
+
+/// Where the driver and the task that wakes it again meet.
+#[derive(Default)]
+struct Bell {
+    /// The driver waits to be woken.
+    driver: RefCell<Option<Waker>>,
+    task: RefCell<Option<Waker>>,
+    over: Cell<bool>,
+}
+
+impl Bell {
+    fn ring(&self, driver: &Waker) {
+        *self.driver.borrow_mut() = Some(driver.clone());
+        let task = self.task.borrow_mut().take();
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    fn is_ringing(&self) -> bool {
+        self.driver.borrow().is_some()
+    }
+
+    fn end(&self) {
+        self.over.set(true);
+        let (driver, task) = (self.driver.borrow_mut().take(), self.task.borrow_mut().take());
+        drop(driver);
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+}
+
+struct BellTask(Weak<Bell>);
+
+impl Future for BellTask {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(bell) = self.0.upgrade() else { return Poll::Ready(()) };
+        if bell.over.get() {
+            return Poll::Ready(());
+        }
+        let driver = bell.driver.borrow_mut().take();
+        let old = bell.task.borrow_mut().replace(cx.waker().clone());
+        drop(old);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+        Poll::Pending
+    }
+}

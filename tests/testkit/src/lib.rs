@@ -1,0 +1,82 @@
+//! A Redis-like server inside the test's own process, with faults on demand, and an allocator that counts.
+//!
+//! It is for tests of Redis clients, and for tests of services that use one: no server to install, no container, no port
+//! to agree upon, and every failure that production has can be produced with one call.
+//!
+//! ```
+//! use respiral_testkit::Server;
+//! use std::io::{Read, Write};
+//! use std::net::TcpStream;
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let server = Server::start()?; // a free port, a thread of its own; gone when dropped
+//! let mut client = TcpStream::connect(server.addr())?; // your service would take server.url()
+//!
+//! // It has the everyday commands, with the real server's error texts.
+//! client.write_all(b"SET k v\r\nINCR k\r\n")?;
+//! let mut reply = [0; 51];
+//! client.read_exact(&mut reply)?;
+//! assert_eq!(&reply, b"+OK\r\n-ERR value is not an integer or out of range\r\n");
+//!
+//! // It does what a test tells it: the next GET is withheld, until the test lets it go.
+//! server.on("GET").times(1).withhold();
+//! client.write_all(b"GET k\r\n")?;
+//! assert!(server.wait_for(|stats| stats.withheld == 1));
+//! server.release();
+//! let mut reply = [0; 7];
+//! client.read_exact(&mut reply)?;
+//! assert_eq!(&reply, b"$1\r\nv\r\n");
+//!
+//! // And it fails when asked to.
+//! server.open_connections().close();
+//! assert_eq!(client.read(&mut reply)?, 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it offers
+//!
+//! - **Data.** Strings, counters, keys with times to live, hashes, lists, sets and sorted sets in 16 databases, in RESP2
+//!   and RESP3; `HELLO`, `AUTH`, `CLIENT`, `INFO` and what else a client asks when it connects. [`Server::execute`] looks
+//!   at the data past the network; [`Server::advance_clock`] lets keys expire without waiting.
+//! - **Answers.** [`Server::on`] writes rules, [`Server::script`] takes a closure: raw bytes, errors, late, withheld or
+//!   missing replies, and ends of the connection. [`Server::loading`] and [`Server::deny`] are the common ones.
+//! - **Faults.** [`Connections`] splits, delays, stalls, cuts, closes and resets; [`Server::accept`] leaves clients
+//!   waiting; [`Server::stop`] and [`Server::restart`] take the whole server away and bring it back.
+//! - **Evidence.** [`Server::commands`] says what arrived and on which connection, [`Server::stats`] how much, and
+//!   [`Server::wait_for`] waits for it, so that tests need no sleeps. [`alloc_count`] counts allocations.
+//!
+//! # What it is not
+//!
+//! No transactions, no pub/sub, no scripts, no cluster, no persistence; their replies can be scripted. Hash fields and set
+//! members come in byte order, so that a test does not depend on what the real server leaves open. Inline commands know no
+//! quotes. `INCRBYFLOAT` rounds to 16 digits instead of adding in extended precision. It runs on Linux.
+
+#![warn(missing_docs)]
+#![deny(unsafe_code)]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+#[allow(unsafe_code)]
+pub mod alloc_count;
+mod builder;
+mod connection;
+mod data;
+mod event_loop;
+mod faults;
+mod listener;
+mod outbox;
+mod record;
+mod reply;
+mod request;
+mod rules;
+mod server;
+mod session;
+mod state;
+
+pub use alloc_count::CountingAllocator;
+pub use builder::Builder;
+pub use faults::{Connections, Hangup};
+pub use record::{Recorded, Request};
+pub use rules::{Action, Rule, RuleId};
+pub use server::Server;
+pub use state::{Accept, Stats};
