@@ -327,11 +327,18 @@ impl Scanner {
         Ok(Scan::Incomplete)
     }
 
+    /// Bytes of heap.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        self.stack.capacity() * size_of::<Level>() + self.held.capacity()
+    }
+
     #[cfg(test)]
     fn count_work(&mut self, rest: &[u8]) {
         self.work += 1;
         self.work += match self.state {
-            State::Type => rest.len().min(25) as u64,
+            // What `leaf` may look at.
+            State::Type if matches!(rest[0], b'$' | b':' | b'+') => rest.len().min(25) as u64,
             State::Line(_) => memchr2(b'\r', b'\n', rest).map_or(rest.len(), |at| at + 2) as u64,
             _ => 1,
         };
@@ -380,42 +387,34 @@ impl Scanner {
 
     /// Finds the end of the line: the bytes of content and the bytes used. What lies before the end of a piece is held.
     fn find_line_end(&mut self, kind: u8, rest: &[u8]) -> Result<Option<(usize, usize)>, ProtocolError> {
-        let found = if self.cr {
+        if self.cr {
             if rest[0] != b'\n' {
                 return Err(ProtocolError::new("CR without LF in a line"));
             }
             self.cr = false;
-            Some((0, 1))
-        } else {
-            match memchr2(b'\r', b'\n', rest) {
-                Some(end) if rest[end] == b'\n' => return Err(ProtocolError::new("LF without CR in a line")),
-                Some(end) => match rest.get(end + 1) {
-                    Some(b'\n') => Some((end, end + 2)),
-                    Some(_) => return Err(ProtocolError::new("CR without LF in a line")),
-                    None => None,
-                },
-                None => None,
-            }
-        };
-        let content = match found {
-            Some((content, _)) => content,
-            None => {
-                self.cr = rest.last() == Some(&b'\r');
-                rest.len() - usize::from(self.cr)
-            }
-        };
-        self.line_len += content;
+            return Ok(Some((0, 1)));
+        }
+        let end = memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
+        self.line_len += end;
         let max = match kind {
             b'+' | b'-' | b'(' | b',' => self.limits.line_max,
             _ => NUMBER_LINE_MAX.min(self.limits.line_max),
         };
+        // Before the line's end is looked at, so that the same error comes whatever the pieces.
         if self.line_len > max {
             return Err(over("line", max));
         }
-        if found.is_none() && !matches!(kind, b'+' | b'-') {
-            self.held.extend_from_slice(&rest[..content]);
+        match rest.get(end..) {
+            Some([b'\r', b'\n', ..]) => return Ok(Some((end, end + 2))),
+            Some([b'\r']) => self.cr = true,
+            Some([b'\r', ..]) => return Err(ProtocolError::new("CR without LF in a line")),
+            Some([_, ..]) => return Err(ProtocolError::new("LF without CR in a line")),
+            _ => {}
         }
-        Ok(found)
+        if !matches!(kind, b'+' | b'-') {
+            self.held.extend_from_slice(&rest[..end]);
+        }
+        Ok(None)
     }
 
     /// The line of a value is complete; true when the frame is.
