@@ -192,6 +192,45 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// The bulk string in front, when it lies in one piece; the way of nearly all strings.
+    #[inline(always)]
+    pub(super) fn plain_string(&mut self) -> Option<&'a [u8]> {
+        let [b'$', rest @ ..] = self.current else { return None };
+        let (len, used) = number::length_line(rest)?;
+        let body = &rest[used..];
+        if body.len().saturating_sub(2) < len || body.len() < 2 {
+            return None;
+        }
+        let (text, later) = body.split_at(len);
+        self.current = &later[2..];
+        Some(text)
+    }
+
+    /// The integer in front, when it lies in one piece.
+    #[inline(always)]
+    pub(super) fn plain_integer(&mut self) -> Option<i64> {
+        let (value, used) = number::integer_line(self.current)?;
+        self.current = &self.current[used..];
+        Some(value)
+    }
+
+    /// True when the next value is null; nothing is read.
+    #[inline]
+    pub(super) fn is_null(&self) -> bool {
+        match self.current {
+            [b'$' | b'*', second, ..] => *second == b'-',
+            [b'_', ..] => true,
+            [b'|', ..] | [b'$' | b'*'] | [] => matches!(self.clone().head(), Ok(Head::Null)),
+            _ => false,
+        }
+    }
+
+    /// True when the next value may be an error; nothing is read.
+    #[inline]
+    pub(super) fn may_be_error(&self) -> bool {
+        matches!(self.current.first(), None | Some(b'-' | b'!' | b'|'))
+    }
+
     /// The next `len` bytes without a copy; `None` (and nothing read) when they do not lie in segments.
     pub(super) fn hold(&mut self, mut len: usize) -> Option<Chain> {
         self.segment?;

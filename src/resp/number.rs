@@ -17,6 +17,54 @@ pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
     Some(value)
 }
 
+/// The number in `digits\r\n` at the front, and the bytes that it takes; `None` for anything else, also for what is
+/// right but longer than ten digits.
+#[inline(always)]
+pub(super) fn length_line(bytes: &[u8]) -> Option<(usize, usize)> {
+    let mut value = 0usize;
+    let mut at = 0;
+    loop {
+        let digit = bytes.get(at)?.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        // Ten digits always fit in 64 bits; on 32 bits what does not fit exceeds every limit.
+        value = value.saturating_mul(10).saturating_add(usize::from(digit));
+        at += 1;
+        if at > 10 {
+            return None;
+        }
+    }
+    let end = bytes.get(..at + 2)?;
+    (at > 0 && end[at] == b'\r' && end[at + 1] == b'\n').then_some((value, at + 2))
+}
+
+/// The number in `:[-]digits\r\n` at the front, and the bytes that it takes, when it has at most 18 digits.
+#[inline(always)]
+pub(super) fn integer_line(bytes: &[u8]) -> Option<(i64, usize)> {
+    if *bytes.first()? != b':' {
+        return None;
+    }
+    let negative = *bytes.get(1)? == b'-';
+    let start = 1 + usize::from(negative);
+    let mut at = start;
+    let mut value = 0i64;
+    loop {
+        let digit = bytes.get(at)?.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        if at - start == 18 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit);
+        at += 1;
+    }
+    let end = bytes.get(..at + 2)?;
+    let whole = at > start && end[at] == b'\r' && end[at + 1] == b'\n';
+    whole.then_some((if negative { -value } else { value }, at + 2))
+}
+
 /// A signed number: an optional sign and digits.
 #[inline]
 pub(super) fn signed(text: &[u8]) -> Option<i64> {

@@ -204,6 +204,19 @@ impl FromReply for Blob {
     #[inline]
     fn from_payload(payload: Payload) -> Result<Self, Error> {
         let mut decoder = Decoder::from(&payload);
+        if let Some(text) = decoder.plain_string() {
+            let (start, len) = (decoder.position() - 2 - text.len(), text.len());
+            return Ok(Blob(Place::In { payload, start, len }));
+        }
+        Self::place(payload)
+    }
+}
+
+impl Blob {
+    /// A string that is cut, or no bulk string.
+    #[inline(never)]
+    fn place(payload: Payload) -> Result<Self, Error> {
+        let mut decoder = Decoder::from(&payload);
         check_string(&mut decoder)?;
         match string_extent(&mut decoder)? {
             Ok(len) => {
@@ -262,7 +275,7 @@ impl Reply {
 
     /// True for the null of either protocol.
     pub fn is_null(&self) -> bool {
-        matches!(Decoder::from(&self.payload).head(), Ok(Head::Null))
+        Decoder::from(&self.payload).is_null()
     }
 
     /// Converts; the reply stays.
@@ -305,7 +318,10 @@ impl FromReply for Reply {
 
     #[inline]
     fn from_payload(payload: Payload) -> Result<Self, Error> {
-        if let Some(error) = server_error(&mut Decoder::from(&payload))? {
+        let mut decoder = Decoder::from(&payload);
+        if decoder.may_be_error()
+            && let Some(error) = server_error(&mut decoder)?
+        {
             return Err(error);
         }
         Ok(Reply { payload })

@@ -106,46 +106,17 @@ const NUMBER_LINE_MAX: usize = 32;
 fn leaf(bytes: &[u8], max: usize) -> Option<usize> {
     match *bytes.first()? {
         b'$' => {
-            let first = bytes.get(1)?.wrapping_sub(b'0');
-            if first > 9 {
-                return None;
-            }
-            let mut len = usize::from(first);
-            let mut at = 2;
-            loop {
-                let digit = bytes.get(at)?.wrapping_sub(b'0');
-                if digit > 9 {
-                    break;
-                }
-                // Ten digits always fit in 64 bits; `max` is far below, and on 32 bits the product saturates.
-                len = len.saturating_mul(10).saturating_add(usize::from(digit));
-                at += 1;
-                if at > 11 {
-                    return None;
-                }
-            }
+            let (len, used) = number::length_line(&bytes[1..])?;
             if len > max {
                 return None;
             }
-            let body = at + 2;
-            let end = body + len;
-            // One bounds check for all: the end of the frame lies behind the end of the header.
-            let frame = bytes.get(..end + 2)?;
-            let ended = frame[end] == b'\r' && frame[end + 1] == b'\n';
-            (frame[at] == b'\r' && frame[at + 1] == b'\n' && ended).then_some(end + 2)
-        }
-        b':' => {
-            let mut at = if bytes.get(1) == Some(&b'-') { 2 } else { 1 };
-            let start = at;
-            while bytes.get(at)?.is_ascii_digit() {
-                at += 1;
-                // 18 digits are always in range; longer ones are for the machine.
-                if at - start > 18 {
-                    return None;
-                }
+            let end = 1 + used + len;
+            match bytes.get(end..end + 2)? {
+                b"\r\n" => Some(end + 2),
+                _ => None,
             }
-            (at > start && bytes[at] == b'\r' && *bytes.get(at + 1)? == b'\n').then_some(at + 2)
         }
+        b':' => number::integer_line(bytes).map(|(_, used)| used),
         b'+' => {
             let mut at = 1;
             loop {
@@ -167,7 +138,12 @@ fn leaf(bytes: &[u8], max: usize) -> Option<usize> {
 impl Scanner {
     /// A scanner for a connection that speaks RESP3 (`resp3`) or RESP2, where RESP3's own types are errors.
     pub fn new(limits: Limits, resp3: bool) -> Self {
-        let limits = Limits { depth_max: limits.depth_max.min(Limits::DEPTH_CEILING), ..limits };
+        let limits = Limits {
+            depth_max: limits.depth_max.min(Limits::DEPTH_CEILING),
+            // `leaf` accepts lines up to this.
+            line_max: limits.line_max.max(NUMBER_LINE_MAX),
+            ..limits
+        };
         Self {
             len: 0,
             leaf_max: limits.bulk_max.min(limits.frame_max.saturating_sub(32)),
@@ -259,15 +235,26 @@ impl Scanner {
             self.count_work(rest);
             let complete = match self.state {
                 State::Type => {
+                    let taken = self.take_leaves(rest);
+                    if taken > 0 {
+                        at += taken;
+                        continue;
+                    }
+                    let kind = rest[0];
+                    self.begin_value(kind)?;
                     if let Some(used) = leaf(rest, self.leaf_max) {
-                        self.begin_value(rest[0])?;
-                        // The whole may be too large even where this value is not.
-                        self.check_frame(at + used)?;
                         at += used;
                         self.end_value()
+                    } else if matches!(kind, b'$' | b'*' | b'%' | b'~' | b'>' | b'|')
+                        && let Some((count, used)) = number::length_line(&rest[1..])
+                    {
+                        at += 1 + used;
+                        match kind {
+                            b'$' => self.begin_body(count, at)?,
+                            _ => self.open_aggregate(kind, count as u64)?,
+                        }
                     } else {
-                        self.begin_value(rest[0])?;
-                        self.state = State::Line(rest[0]);
+                        self.state = State::Line(kind);
                         at += 1;
                         false
                     }
@@ -327,11 +314,39 @@ impl Scanner {
         Ok(Scan::Incomplete)
     }
 
+    /// Takes short values inside an aggregate, except its last: lists of them are most of what is not a single string.
+    #[inline]
+    fn take_leaves(&mut self, bytes: &[u8]) -> usize {
+        let Some(level) = self.stack.last_mut() else { return 0 };
+        let mut at = 0;
+        if !level.is_stream() {
+            while level.left > 1
+                && let Some(used) = leaf(&bytes[at..], self.leaf_max)
+            {
+                at += used;
+                level.left -= 1;
+                self.described = false;
+                #[cfg(test)]
+                {
+                    self.work += used.min(25) as u64;
+                }
+            }
+        }
+        at
+    }
+
+    /// Bytes of heap.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        self.stack.capacity() * size_of::<Level>() + self.held.capacity()
+    }
+
     #[cfg(test)]
     fn count_work(&mut self, rest: &[u8]) {
         self.work += 1;
         self.work += match self.state {
-            State::Type => rest.len().min(25) as u64,
+            // What `leaf` may look at.
+            State::Type if matches!(rest[0], b'$' | b':' | b'+') => rest.len().min(25) as u64,
             State::Line(_) => memchr2(b'\r', b'\n', rest).map_or(rest.len(), |at| at + 2) as u64,
             _ => 1,
         };
@@ -380,42 +395,34 @@ impl Scanner {
 
     /// Finds the end of the line: the bytes of content and the bytes used. What lies before the end of a piece is held.
     fn find_line_end(&mut self, kind: u8, rest: &[u8]) -> Result<Option<(usize, usize)>, ProtocolError> {
-        let found = if self.cr {
+        if self.cr {
             if rest[0] != b'\n' {
                 return Err(ProtocolError::new("CR without LF in a line"));
             }
             self.cr = false;
-            Some((0, 1))
-        } else {
-            match memchr2(b'\r', b'\n', rest) {
-                Some(end) if rest[end] == b'\n' => return Err(ProtocolError::new("LF without CR in a line")),
-                Some(end) => match rest.get(end + 1) {
-                    Some(b'\n') => Some((end, end + 2)),
-                    Some(_) => return Err(ProtocolError::new("CR without LF in a line")),
-                    None => None,
-                },
-                None => None,
-            }
-        };
-        let content = match found {
-            Some((content, _)) => content,
-            None => {
-                self.cr = rest.last() == Some(&b'\r');
-                rest.len() - usize::from(self.cr)
-            }
-        };
-        self.line_len += content;
+            return Ok(Some((0, 1)));
+        }
+        let end = memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
+        self.line_len += end;
         let max = match kind {
             b'+' | b'-' | b'(' | b',' => self.limits.line_max,
-            _ => NUMBER_LINE_MAX.min(self.limits.line_max),
+            _ => NUMBER_LINE_MAX,
         };
+        // Before the line's end is looked at, so that the same error comes whatever the pieces.
         if self.line_len > max {
             return Err(over("line", max));
         }
-        if found.is_none() && !matches!(kind, b'+' | b'-') {
-            self.held.extend_from_slice(&rest[..content]);
+        match rest.get(end..) {
+            Some([b'\r', b'\n', ..]) => return Ok(Some((end, end + 2))),
+            Some([b'\r']) => self.cr = true,
+            Some([b'\r', ..]) => return Err(ProtocolError::new("CR without LF in a line")),
+            Some([_, ..]) => return Err(ProtocolError::new("LF without CR in a line")),
+            _ => {}
         }
-        Ok(found)
+        if !matches!(kind, b'+' | b'-') {
+            self.held.extend_from_slice(&rest[..end]);
+        }
+        Ok(None)
     }
 
     /// The line of a value is complete; true when the frame is.
@@ -462,31 +469,38 @@ impl Scanner {
             }
             _ => {}
         }
-        let len = self.string_len(kind, line, 0, taken)?;
-        self.state = match kind {
-            b'=' if len < 4 => {
+        let Some(len) = number::unsigned(line) else { return Err(malformed(kind)) };
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let complete = self.begin_body(len, taken)?;
+        if kind == b'=' {
+            if len < 4 {
                 return Err(ProtocolError::new("a verbatim string without a three-letter format"));
             }
-            b'=' => State::Prefix { seen: 0, left: len + 2 },
-            _ => State::Body(len + 2),
-        };
+            self.state = State::Prefix { seen: 0, left: len + 2 };
+        }
+        Ok(complete)
+    }
+
+    /// A string of this length begins.
+    fn begin_body(&mut self, len: usize, taken: usize) -> Result<bool, ProtocolError> {
+        self.check_string(len, 0, taken)?;
+        self.state = State::Body(len + 2);
         Ok(false)
     }
 
-    /// The announced length of a string, checked against the limits; `before` are bytes of the same string.
-    fn string_len(&self, kind: u8, line: &[u8], before: usize, taken: usize) -> Result<usize, ProtocolError> {
-        let Some(len) = number::unsigned(line) else { return Err(malformed(kind)) };
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
+    /// Checks the announced length of a string, of which `before` bytes came already, against the limits.
+    fn check_string(&self, len: usize, before: usize, taken: usize) -> Result<(), ProtocolError> {
         if before.saturating_add(len) > self.limits.bulk_max {
             return Err(over("bulk", self.limits.bulk_max));
         }
-        self.check_frame(taken.saturating_add(len).saturating_add(2))?;
-        Ok(len)
+        self.check_frame(taken.saturating_add(len).saturating_add(2))
     }
 
     fn begin_chunk(&mut self, line: &[u8], taken: usize) -> Result<bool, ProtocolError> {
         let before = self.streamed.unwrap_or(0);
-        let len = self.string_len(b';', line, before, taken)?;
+        let Some(len) = number::unsigned(line) else { return Err(malformed(b';')) };
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        self.check_string(len, before, taken)?;
         if len == 0 {
             self.streamed = None;
             return Ok(self.end_value());
@@ -521,15 +535,26 @@ impl Scanner {
         if line == b"-1" && kind == b'*' {
             return Ok(self.end_value());
         }
-        if self.stack.len() >= self.limits.depth_max {
-            return Err(over("depth", self.limits.depth_max));
-        }
         if line == b"?" && self.resp3 && matches!(kind, b'*' | b'%' | b'~') {
+            self.check_depth()?;
             self.described = false;
             self.stack.push(Level::stream(kind == b'%'));
             return Ok(false);
         }
         let Some(count) = number::unsigned(line) else { return Err(malformed(kind)) };
+        self.open_aggregate(kind, count)
+    }
+
+    fn check_depth(&self) -> Result<(), ProtocolError> {
+        if self.stack.len() >= self.limits.depth_max {
+            return Err(over("depth", self.limits.depth_max));
+        }
+        Ok(())
+    }
+
+    /// An aggregate of so many elements or pairs begins.
+    fn open_aggregate(&mut self, kind: u8, count: u64) -> Result<bool, ProtocolError> {
+        self.check_depth()?;
         let count = if matches!(kind, b'%' | b'|') { count.saturating_mul(2) } else { count };
         // An attribute is an element too, or `|0` could be repeated for ever.
         self.announce(count.saturating_add(u64::from(kind == b'|')))?;

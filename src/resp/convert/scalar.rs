@@ -47,10 +47,11 @@ enum Whole {
     Large(u64),
 }
 
-/// The head was not an integer: a text of digits, a whole double, a big number or a boolean may be meant.
-#[cold]
-fn whole(decoder: &mut Decoder<'_>, head: Head<'_>, wanted: &'static str) -> Result<Whole, Error> {
-    let text = match head {
+/// An integer that is no short one in one piece: a text of digits, a whole double, a big number or a boolean may do.
+#[inline(never)]
+fn whole(decoder: &mut Decoder<'_>, wanted: &'static str) -> Result<Whole, Error> {
+    let text = match decoder.head()? {
+        Head::Integer(value) => return Ok(Whole::Number(value)),
         Head::Boolean(value) => return Ok(Whole::Number(i64::from(value))),
         Head::Line(b',', line) => return whole_double(number::double(&line).unwrap_or(f64::NAN), wanted),
         Head::Line(b'+' | b'(', line) => line,
@@ -96,9 +97,9 @@ macro_rules! integers {
         impl FromReply for $type {
             #[inline]
             fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
-                let number = match decoder.head()? {
-                    Head::Integer(value) => Whole::Number(value),
-                    head => whole(decoder, head, stringify!($type))?,
+                let number = match decoder.plain_integer() {
+                    Some(value) => Whole::Number(value),
+                    None => whole(decoder, stringify!($type))?,
                 };
                 match number {
                     Whole::Number(value) => $type::try_from(value).map_err(|_| out_of_range(stringify!($type))),
@@ -113,10 +114,9 @@ integers!(i8, i16, i32, i64, i128, isize, u16, u32, u64, u128, usize);
 
 impl FromReply for u8 {
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
-        // One name for all: a wrong `u16` is reported as what was asked for.
-        let number = match decoder.head()? {
-            Head::Integer(value) => Whole::Number(value),
-            head => whole(decoder, head, "u8")?,
+        let number = match decoder.plain_integer() {
+            Some(value) => Whole::Number(value),
+            None => whole(decoder, "u8")?,
         };
         match number {
             Whole::Number(value) => u8::try_from(value).map_err(|_| out_of_range("u8")),

@@ -8,6 +8,14 @@ use crate::resp::token::Str;
 /// The text of a string, or of a number as it stands on the wire: RESP2 sends the same text in a bulk string.
 #[inline]
 pub(super) fn string<'a>(decoder: &mut Decoder<'a>, wanted: &'static str) -> Result<Str<'a>, Error> {
+    match decoder.plain_string() {
+        Some(text) => Ok(Str::Borrowed(text)),
+        None => any_string(decoder, wanted),
+    }
+}
+
+#[inline(never)]
+fn any_string<'a>(decoder: &mut Decoder<'a>, wanted: &'static str) -> Result<Str<'a>, Error> {
     match decoder.head()? {
         Head::String(b'$', len) => Ok(decoder.string(len)?),
         Head::String(b'=', len) => Ok(decoder.verbatim(len)?.1),
@@ -26,8 +34,12 @@ pub(super) fn string<'a>(decoder: &mut Decoder<'a>, wanted: &'static str) -> Res
 /// UTF-8 only; other bytes are a conversion error, so read them as `Vec<u8>`.
 impl FromReply for String {
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
-        let text = string(decoder, "String")?.into_owned();
-        String::from_utf8(text).map_err(|_| mismatch("a string that is not UTF-8", "String"))
+        // Checked where it lies, copied after.
+        let text = match string(decoder, "String")? {
+            Str::Borrowed(text) => std::str::from_utf8(text).map(str::to_owned).ok(),
+            Str::Owned(text) => String::from_utf8(text).ok(),
+        };
+        text.ok_or_else(|| mismatch("a string that is not UTF-8", "String"))
     }
 }
 

@@ -3,15 +3,14 @@
 use super::{FromReply, server_error};
 use crate::buf::Payload;
 use crate::error::Error;
-use crate::resp::decoder::{Decoder, Head};
+use crate::resp::decoder::Decoder;
 use crate::resp::value::Value;
 
 impl<T: FromReply> FromReply for Option<T> {
     #[inline]
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
-        let mut ahead = decoder.clone();
-        if let Head::Null = ahead.head()? {
-            *decoder = ahead;
+        if decoder.is_null() {
+            decoder.skip_value()?;
             return Ok(None);
         }
         T::from_reply(decoder).map(Some)
@@ -19,7 +18,7 @@ impl<T: FromReply> FromReply for Option<T> {
 
     #[inline]
     fn from_payload(payload: Payload) -> Result<Self, Error> {
-        if let Head::Null = Decoder::from(&payload).head()? {
+        if Decoder::from(&payload).is_null() {
             return Ok(None);
         }
         T::from_payload(payload).map(Some)
