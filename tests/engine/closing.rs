@@ -1,5 +1,5 @@
 use crate::harness::*;
-use respiral::engine::{AnyEngine, Engine, EngineKind};
+use respiral::engine::{Engine, EngineKind};
 use respiral::io::{Completion, Op};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -93,10 +93,13 @@ pub fn h6_segments_outlive_the_engine(kind: EngineKind) {
     // The last one may go anywhere, even after thread-local storage: it needs none.
     thread_local!(static LAST: std::cell::RefCell<Vec<respiral::buf::Segment>> = const { std::cell::RefCell::new(Vec::new()) });
     in_thread(move || {
-        let (engine, _) = AnyEngine::new(&options(kind)).unwrap();
-        let pool = engine.pool().clone();
-        LAST.with_borrow_mut(|last| last.push(pool.take_free().unwrap().filled(10)));
-        drop((engine, pool));
+        let (listener, _) = listen();
+        let mut host = Host::new(kind);
+        host.hold = true;
+        let mut peer = host.pair(id(0, 0), &listener);
+        peer.write_all(b"last words").unwrap();
+        host.until(|host| !host.held.is_empty());
+        LAST.with_borrow_mut(|last| last.append(&mut host.held));
     })
     .join()
     .unwrap();

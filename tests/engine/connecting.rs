@@ -134,9 +134,11 @@ pub fn keepalive_is_set(kind: EngineKind) {
     // The kernel's own table tells the timer of our end: 02 is keepalive.
     let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
     let port = format!(":{:04X} ", peer.peer_addr().unwrap().port());
-    let ours = table
-        .lines()
-        .find(|line| line.split_whitespace().nth(1).is_some_and(|local| port.trim() == &local[8..]));
+    let ours = table.lines().find(|line| {
+        // Local address, remote address, state: 01 is established.
+        let mut columns = line.split_whitespace().skip(1);
+        columns.next().is_some_and(|local| local.ends_with(port.trim())) && columns.nth(1) == Some("01")
+    });
     let timer = ours.and_then(|line| line.split_whitespace().nth(5)).unwrap();
     assert!(timer.starts_with("02:"), "{ours:?}");
     drop(peer);

@@ -84,6 +84,7 @@ pub struct Seen {
     /// How many bytes each ended send took.
     pub sent: Vec<usize>,
     pub failed: Option<ConnectionFailure>,
+    pub closing: bool,
     pub closed: bool,
 }
 
@@ -165,11 +166,12 @@ impl Host {
     }
 
     pub fn close(&mut self, id: ConnectionId) {
+        self.seen.get_mut(&id).unwrap().closing = true;
         self.engine.submit(Op::Close { id });
     }
 
     pub fn close_all(&mut self) {
-        let open: Vec<_> = self.seen.iter().filter(|(_, seen)| !seen.closed).map(|(id, _)| *id).collect();
+        let open: Vec<_> = self.seen.iter().filter(|(_, seen)| !seen.closing).map(|(id, _)| *id).collect();
         for id in open {
             self.close(id);
         }
@@ -216,6 +218,7 @@ impl Host {
                 }
                 Completion::Closed { .. } => {
                     assert_eq!(seen.owed, 0, "Sent before Closed");
+                    seen.closing = true;
                     seen.closed = true;
                 }
                 Completion::Resolved { .. } => panic!("engines resolve nothing"),

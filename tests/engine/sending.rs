@@ -50,7 +50,7 @@ pub fn h27_slices_outlive_their_release(kind: EngineKind) {
     let mut host = Host::new(kind);
     let a = id(0, 0);
     let mut peer = host.pair(a, &listener);
-    SockRef::from(&peer).set_recv_buffer_size(4096).unwrap();
+    SockRef::from(&peer).set_recv_buffer_size(256 * 1024).unwrap();
     const EACH: usize = 1 << 20;
     let reader = in_thread(move || {
         pause(20 * MS);

@@ -486,35 +486,18 @@ impl Live {
     }
 
     fn may_park(&mut self) -> io::Result<bool> {
-        // The common case is one look that finds nothing. Events of the engine itself are served here, so that the
-        // descriptor is clear; then follows another look. What is found for connections is kept for the next poll.
-        for _ in 0..2 {
-            if !self.ready.is_empty()
-                || !self.to_send.is_empty()
-                || self.next_event < self.events.len()
-                || self.alarm.due().is_some()
-                || !self.starved.is_empty() && self.pool.free() > 0
-            {
-                return Ok(false);
-            }
-            self.look(EVENTS)?;
-            if self.events.is_empty() {
-                return Ok(true);
-            }
-            let mut of_engine = |event: &libc::epoll_event| {
-                let token = event.u64;
-                Token::unpack(token).is_none_or(|token| token.kind != Kind::Socket)
-            };
-            if !self.events.iter().all(&mut of_engine) {
-                return Ok(false);
-            }
-            while self.next_event < self.events.len() {
-                let event = self.events[self.next_event];
-                self.next_event += 1;
-                self.on_event(event, 0, &mut Vec::new())?;
-            }
+        if !self.ready.is_empty()
+            || !self.to_send.is_empty()
+            || self.next_event < self.events.len()
+            || self.alarm.due().is_some()
+            || !self.starved.is_empty() && self.pool.free() > 0
+        {
+            return Ok(false);
         }
-        Ok(false)
+        // The common case is one look that finds nothing. What it finds is kept for the next poll, which also clears
+        // alarm and eventfd: a host that parked here could miss what they announce.
+        self.look(EVENTS)?;
+        Ok(self.events.is_empty())
     }
 
     fn close(mut self, out: &mut Vec<Completion>) {
