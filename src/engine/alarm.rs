@@ -1,0 +1,93 @@
+//! When the engine's one timer has to be set.
+//!
+//! The client asks for its earliest deadline each turn, and that deadline mostly moves later: setting a kernel timer
+//! each time would cost a system call per turn. So the timer is moved only *earlier*; when it fires early, it is set
+//! again for what is wanted by then. Invariant: while a deadline is wanted, a timer is set at or before it, or
+//! [`due`](Alarm::due) says that one must be set.
+
+use std::time::{Duration, Instant};
+
+#[derive(Default)]
+pub(super) struct Alarm {
+    wanted: Option<Instant>,
+    set: Option<Instant>,
+    now: Option<Instant>,
+}
+
+impl Alarm {
+    /// The latest word of the client.
+    pub(super) fn want(&mut self, now: Instant, at: Option<Instant>) {
+        self.wanted = at;
+        self.now = Some(now);
+    }
+
+    /// How far away the timer must be set, if it must. Never zero, since zero disarms a timerfd.
+    pub(super) fn due(&self) -> Option<Duration> {
+        let (wanted, now) = (self.wanted?, self.now?);
+        if self.set.is_some_and(|set| set <= wanted) {
+            return None;
+        }
+        Some(wanted.saturating_duration_since(now).max(Duration::from_nanos(1)))
+    }
+
+    /// What was due is done.
+    pub(super) fn mark_set(&mut self) {
+        self.set = self.wanted;
+    }
+
+    /// The timer fired; a later deadline becomes due again.
+    pub(super) fn on_fired(&mut self, now: Instant) {
+        self.set = None;
+        self.now = Some(now);
+        if self.wanted.is_some_and(|wanted| wanted <= now) {
+            self.wanted = None;
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "any instant will do as an origin")]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn it_moves_only_earlier() {
+        let start = Instant::now();
+        let mut alarm = Alarm::default();
+        assert_eq!(alarm.due(), None);
+        alarm.want(start, Some(start + 10 * MS));
+        assert_eq!(alarm.due(), Some(10 * MS));
+        alarm.mark_set();
+        alarm.want(start, Some(start + 20 * MS));
+        assert_eq!(alarm.due(), None);
+        alarm.want(start + MS, Some(start + 5 * MS));
+        assert_eq!(alarm.due(), Some(4 * MS));
+        alarm.mark_set();
+        alarm.want(start, None);
+        assert_eq!(alarm.due(), None);
+    }
+
+    #[test]
+    fn an_early_alarm_is_set_again_for_what_is_wanted_by_then() {
+        let start = Instant::now();
+        let mut alarm = Alarm::default();
+        alarm.want(start, Some(start + 10 * MS));
+        alarm.mark_set();
+        alarm.want(start, Some(start + 30 * MS));
+        alarm.on_fired(start + 10 * MS);
+        assert_eq!(alarm.due(), Some(20 * MS));
+        alarm.mark_set();
+        alarm.on_fired(start + 30 * MS);
+        assert_eq!(alarm.due(), None);
+    }
+
+    #[test]
+    fn a_past_deadline_is_as_near_as_can_be() {
+        let start = Instant::now();
+        let mut alarm = Alarm::default();
+        alarm.want(start + MS, Some(start));
+        assert_eq!(alarm.due(), Some(Duration::from_nanos(1)));
+    }
+}

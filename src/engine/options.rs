@@ -1,0 +1,146 @@
+//! What can be chosen about an engine.
+
+use crate::Error;
+
+/// Which engine to use.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
+pub enum EngineKind {
+    /// io_uring when it passes its self-test, else epoll, with one warning per process.
+    #[default]
+    Auto,
+    /// io_uring, or an error that says why not.
+    Uring,
+    /// epoll.
+    Epoll,
+}
+
+/// Options of an engine. Checked as a whole by [`AnyEngine::new`](super::AnyEngine::new), before anything is made.
+///
+/// ```
+/// use respiral::engine::{EngineKind, EngineOptions};
+/// let options = EngineOptions::new().kind(EngineKind::Epoll).buffer_count(64).buffer_size(4096);
+/// assert_eq!(options.buffer_memory(), 256 * 1024);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EngineOptions {
+    pub(super) kind: EngineKind,
+    pub(super) buffer_count: u16,
+    pub(super) buffer_size: u32,
+    pub(super) entries: u32,
+    pub(super) completion_entries: u32,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            kind: EngineKind::Auto,
+            buffer_count: 256,
+            buffer_size: 16 * 1024,
+            entries: 128,
+            completion_entries: 512,
+        }
+    }
+}
+
+impl EngineOptions {
+    const BUFFER_COUNT_MAX: u16 = 1 << 15;
+    const BUFFER_SIZE_MIN: u32 = 64;
+    const BUFFER_MEMORY_MAX: usize = 1 << 30;
+    const ENTRIES_MAX: u32 = 1 << 15;
+
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Which engine to use. Default: [`EngineKind::Auto`].
+    pub fn kind(mut self, kind: EngineKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// How many receive buffers all connections share: a power of two up to 32768. Default: 256.
+    ///
+    /// It is also the most that one turn can receive. Too few, and connections wait for each other while replies are
+    /// held; memory is taken lazily, so too many costs address space first, and memory under the first flood.
+    pub fn buffer_count(mut self, count: u16) -> Self {
+        self.buffer_count = count;
+        self
+    }
+
+    /// Bytes per receive buffer, at least 64. Default: 16 KiB.
+    ///
+    /// Larger buffers help little even for replies of 1 MiB; smaller ones split replies, which then have to be copied
+    /// to be read in one piece. Worst-case memory is [`buffer_memory`](Self::buffer_memory), at most 1 GiB.
+    pub fn buffer_size(mut self, bytes: u32) -> Self {
+        self.buffer_size = bytes;
+        self
+    }
+
+    /// Entries of the submission queue: 1 to 32768, rounded up to a power of two. Default: 128.
+    ///
+    /// io_uring only. When more operations are queued in one turn, they go to the kernel in several calls. Rings count
+    /// against the locked-memory limit (`ulimit -l`) of all processes of the user: an entry takes 64 bytes.
+    pub fn entries(mut self, entries: u32) -> Self {
+        self.entries = entries;
+        self
+    }
+
+    /// Entries of the completion queue, at least those of the submission queue; rounded up to a power of two.
+    /// Default: 512.
+    ///
+    /// io_uring only. Completions beyond it are kept by the kernel until there is room, which costs system calls and
+    /// ends multishot receives early, but loses nothing. An entry takes 16 bytes.
+    pub fn completion_entries(mut self, entries: u32) -> Self {
+        self.completion_entries = entries;
+        self
+    }
+
+    /// The most memory that received bytes can take, in bytes: count × size.
+    pub fn buffer_memory(&self) -> usize {
+        usize::from(self.buffer_count) * self.buffer_size as usize
+    }
+
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        if !self.buffer_count.is_power_of_two() || self.buffer_count > Self::BUFFER_COUNT_MAX {
+            return Err(Error::config("buffer_count", "must be a power of two from 1 to 32768"));
+        }
+        if self.buffer_size < Self::BUFFER_SIZE_MIN {
+            return Err(Error::config("buffer_size", "must be at least 64 bytes"));
+        }
+        if self.buffer_memory() > Self::BUFFER_MEMORY_MAX {
+            return Err(Error::config("buffer_size", "times buffer_count must not exceed 1 GiB"));
+        }
+        if self.entries == 0 || self.entries > Self::ENTRIES_MAX {
+            return Err(Error::config("entries", "must be from 1 to 32768"));
+        }
+        if self.completion_entries < self.entries || self.completion_entries > 2 * Self::ENTRIES_MAX {
+            return Err(Error::config("completion_entries", "must be from `entries` to 65536"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bound_is_checked_and_named() {
+        let good = EngineOptions::new();
+        assert_eq!(good.validate(), Ok(()));
+        for (bad, option) in [
+            (good.clone().buffer_count(0), "buffer_count"),
+            (good.clone().buffer_count(3), "buffer_count"),
+            (good.clone().buffer_size(63), "buffer_size"),
+            (good.clone().buffer_count(32768).buffer_size(1 << 16), "buffer_size"),
+            (good.clone().entries(0), "entries"),
+            (good.clone().entries(40_000), "entries"),
+            (good.clone().completion_entries(64), "completion_entries"),
+            (good.completion_entries(70_000), "completion_entries"),
+        ] {
+            assert!(bad.validate().unwrap_err().to_string().contains(option), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! One place in the table of connections: what is known of its socket, and what the kernel still holds of it.
+
+use crate::buf::Transmit;
+use crate::engine::sending::Sending;
+use io_uring::{opcode, squeue, types::Fd};
+use socket2::{SockAddr, Socket};
+use std::os::fd::{AsRawFd, RawFd};
+
+/// `Vacant -> Connecting -> Open -> Failed -> Closing -> Vacant`; each state but the first may skip to `Closing`,
+/// and `Connecting` to `Failed`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Phase {
+    #[default]
+    Vacant,
+    Connecting,
+    Open,
+    /// `Failed` is told; nothing but `Sent` and `Closed` follows.
+    Failed,
+    /// `Close` was asked for; `Closed` follows when nothing is in flight.
+    Closing,
+}
+
+/// There is never more than one receive of a socket, or bytes would lose their order (H22).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Receive {
+    #[default]
+    Idle,
+    /// The kernel has it, until a completion without `F_MORE`.
+    Armed,
+    /// It waits in the engine's queue for a buffer.
+    Starved,
+}
+
+#[derive(Default)]
+pub(super) struct Connection {
+    pub(super) generation: u32,
+    pub(super) phase: Phase,
+    pub(super) receive: Receive,
+    pub(super) socket: Option<Socket>,
+    /// The peer's address while the kernel may read it.
+    pub(super) connect: Option<Box<SockAddr>>,
+    /// Made at the first send, then used again for each.
+    pub(super) send: Option<Box<InFlightSend>>,
+}
+
+impl Connection {
+    pub(super) fn raw_fd(&self) -> RawFd {
+        self.socket.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    pub(super) fn is_sending(&self) -> bool {
+        self.send.as_ref().is_some_and(|send| send.in_flight)
+    }
+
+    /// True when the kernel has an operation of it.
+    pub(super) fn is_in_flight(&self) -> bool {
+        self.connect.is_some() || self.receive == Receive::Armed || self.is_sending()
+    }
+}
+
+/// A send, with all that the kernel reads: boxed, so that none of it moves while it is in flight.
+pub(super) struct InFlightSend {
+    pub(super) progress: Sending,
+    pub(super) in_flight: bool,
+    header: libc::msghdr,
+    parts: Vec<libc::iovec>,
+}
+
+impl InFlightSend {
+    /// `UIO_MAXIOV`: more parts in one call are refused.
+    const PARTS_MAX: usize = 1024;
+    /// The length of a send is 32 bits wide; one send never needs more than this.
+    const BYTES_MAX: usize = 1 << 30;
+    /// WAITALL: the kernel goes on until all bytes are taken. NOSIGNAL: no SIGPIPE.
+    const FLAGS: i32 = libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
+
+    pub(super) fn new() -> Box<Self> {
+        // SAFETY: a msghdr is plain data; zero is the empty message.
+        let header = unsafe { std::mem::zeroed() };
+        Box::new(Self { progress: Sending::default(), in_flight: false, header, parts: Vec::new() })
+    }
+
+    pub(super) fn start(&mut self, data: Transmit) {
+        debug_assert!(!self.in_flight, "the kernel reads the old one");
+        self.progress.start(data);
+    }
+
+    /// The operation that sends the rest. It points into `self` and into the log.
+    pub(super) fn entry(&mut self, fd: RawFd) -> squeue::Entry {
+        debug_assert!(!self.in_flight, "one send at a time");
+        self.in_flight = true;
+        if let [only] = self.progress.rest() {
+            let len = only.len().min(Self::BYTES_MAX) as u32;
+            return opcode::Send::new(Fd(fd), only.as_ptr(), len).flags(Self::FLAGS).build();
+        }
+        self.parts.clear();
+        let parts = self.progress.rest().iter().filter(|slice| !slice.is_empty()).take(Self::PARTS_MAX);
+        self.parts.extend(parts.map(|slice| libc::iovec {
+            iov_base: slice.as_ptr().cast_mut().cast(),
+            iov_len: slice.len().min(Self::BYTES_MAX),
+        }));
+        self.header.msg_iov = self.parts.as_mut_ptr();
+        self.header.msg_iovlen = self.parts.len();
+        opcode::SendMsg::new(Fd(fd), &self.header).flags(Self::FLAGS as u32).build()
+    }
+}

@@ -1,0 +1,208 @@
+use crate::harness::*;
+use respiral::engine::{Engine, EngineKind};
+use respiral::io::{Completion, Op};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// What the peer hears until the end of the stream; a reset is an end too.
+fn hear_the_end(peer: &mut TcpStream) -> Vec<u8> {
+    let mut heard = Vec::new();
+    peer.set_read_timeout(Some(LIMIT)).unwrap();
+    match peer.read_to_end(&mut heard) {
+        Ok(_) => {}
+        Err(e) if e.kind() == ErrorKind::ConnectionReset => {}
+        Err(e) => panic!("no end: {e}"),
+    }
+    heard
+}
+
+pub fn h2_nothing_is_written_after_drop(kind: EngineKind) {
+    let (listener, _) = listen();
+    let mut host = Host::with(&options(kind).buffer_count(16).buffer_size(4096));
+    let mut peers = host.pairs(4, &listener);
+    peers[0].write_all(b"before").unwrap();
+    host.until(|host| !host.seen[&id(0, 0)].received.is_empty());
+    let pool = host.engine.pool().clone();
+    // What a host may forget: descriptors of ours.
+    let dups = [host.engine.wake_fd().unwrap(), host.engine.notifier().unwrap()];
+    drop(host);
+    let mut buffers: Vec<_> = std::iter::from_fn(|| pool.take_free()).collect();
+    assert_eq!(buffers.len(), 16, "all buffers are free");
+    for buffer in &mut buffers {
+        buffer.bytes().fill(0xA5);
+    }
+    for peer in &mut peers {
+        for _ in 0..10 {
+            let _ = peer.write_all(&[0x5A; 4096]);
+        }
+        assert_eq!(hear_the_end(peer), b"");
+    }
+    pause(10 * MS);
+    for buffer in &mut buffers {
+        assert!(buffer.bytes().iter().all(|byte| *byte == 0xA5), "the kernel wrote after the end");
+    }
+    drop(dups);
+}
+
+pub fn h3_thousands_are_closed(kind: EngineKind) {
+    const COUNT: u16 = 4000;
+    let (listener, address) = listen();
+    let mut host = Host::new(kind);
+    host.budget = 1000;
+    let mut peers = Vec::new();
+    for start in (0..COUNT).step_by(100) {
+        for index in start..start + 100 {
+            host.connect(id(index, 0), address);
+        }
+        host.engine.flush().unwrap();
+        peers.extend((0..100).map(|_| listener.accept().unwrap().0));
+    }
+    host.until(|host| host.seen.values().all(|seen| seen.connected));
+    let calls = host.engine.counters().kernel_entries;
+    let start = now();
+    let mut told = Vec::new();
+    host.engine.close(&mut told);
+    println!("{COUNT} connections closed in {:?}", start.elapsed());
+    let calls = host.engine.counters().kernel_entries - calls;
+    assert_eq!(told.len(), usize::from(COUNT));
+    if kind == EngineKind::Uring {
+        // Cancelled in batches: a few calls per batch, and none per connection.
+        assert!(calls < u64::from(COUNT) / 8, "{calls} calls of io_uring_enter");
+    }
+    host.note(told);
+    assert!(host.seen.values().all(|seen| seen.closed));
+    for peer in &mut peers {
+        assert_eq!(hear_the_end(peer), b"");
+    }
+}
+
+pub fn h6_segments_outlive_the_engine(kind: EngineKind) {
+    let (listener, _) = listen();
+    let mut host = Host::new(kind);
+    let mut peer = host.pair(id(0, 0), &listener);
+    host.hold = true;
+    peer.write_all(&pattern(0, 1000)).unwrap();
+    host.until(|host| host.seen[&id(0, 0)].received.len() == 1000);
+    let held = std::mem::take(&mut host.held);
+    drop(host);
+    let bytes: Vec<u8> = held.iter().flat_map(|segment| segment.to_vec()).collect();
+    assert_eq!(bytes, pattern(0, 1000));
+    // The last one may go anywhere, even after thread-local storage: it needs none.
+    thread_local!(static LAST: std::cell::RefCell<Vec<respiral::buf::Segment>> = const { std::cell::RefCell::new(Vec::new()) });
+    in_thread(move || {
+        let (listener, _) = listen();
+        let mut host = Host::new(kind);
+        host.hold = true;
+        let mut peer = host.pair(id(0, 0), &listener);
+        peer.write_all(b"last words").unwrap();
+        host.until(|host| !host.held.is_empty());
+        LAST.with_borrow_mut(|last| last.append(&mut host.held));
+    })
+    .join()
+    .unwrap();
+}
+
+pub fn h29_no_byte_reaches_another_server(kind: EngineKind) {
+    let (first, _) = listen();
+    let (second, second_address) = listen();
+    let mut host = Host::new(kind);
+    for generation in 0..1000 {
+        let (a, b) = (id(0, generation), id(1, generation));
+        let mut at_first = host.pair(a, &first);
+        // In one turn: a send to the first is queued, the first is closed, the second is dialled. A descriptor number
+        // that is free too early would carry the bytes over.
+        host.send(a, transmit(b"for the first", 64));
+        host.close(a);
+        host.connect(b, second_address);
+        host.engine.flush().unwrap();
+        host.until(|host| host.seen[&a].closed && host.seen[&b].connected);
+        let (mut at_second, _) = second.accept().unwrap();
+        let heard = hear_the_end(&mut at_first);
+        assert_eq!(heard.len(), host.seen[&a].sent[0]);
+        assert_eq!(heard, b"for the first"[..heard.len()]);
+        host.close(b);
+        host.until(|host| host.seen[&b].closed);
+        assert_eq!(hear_the_end(&mut at_second), b"");
+        host.seen.clear();
+    }
+    host.finish();
+}
+
+pub fn h30_no_thread_is_started(kind: EngineKind) {
+    let before = threads();
+    let (listener, _) = listen();
+    let mut host = Host::new(kind);
+    for generation in 0..200 {
+        let a = id(generation % 7, u32::from(generation));
+        let mut peer = host.pair(a, &listener);
+        peer.write_all(b"+OK\r\n").unwrap();
+        host.send(a, transmit(b"PING\r\n", 64));
+        if generation % 10 == 0 {
+            host.until(|host| host.seen[&a].owed == 0);
+            // Large enough to be stuck until the close.
+            host.send(a, transmit(&vec![1; 8 << 20], 1 << 20));
+        }
+        host.turn();
+        host.close(a);
+        host.until(|host| host.seen[&a].closed);
+    }
+    assert_eq!(threads(), before);
+    host.finish();
+    assert_eq!(threads(), before);
+}
+
+pub fn close_answers_what_is_owed(kind: EngineKind) {
+    let (listener, _) = listen();
+    let mut host = Host::new(kind);
+    let mut peers = host.pairs(5, &listener);
+    for index in 0..5 {
+        host.send(id(index, 0), transmit(&pattern(0, 16 << 20), 1 << 20));
+    }
+    host.idle(20 * MS);
+    let mut told = Vec::new();
+    host.engine.close(&mut told);
+    host.note(told);
+    for (index, peer) in peers.iter_mut().enumerate() {
+        let seen = &host.seen[&id(index as u16, 0)];
+        assert!(seen.closed);
+        assert_eq!(hear_the_end(peer).len(), seen.sent[0]);
+    }
+    let mut again = Vec::new();
+    host.engine.close(&mut again);
+    assert!(again.is_empty(), "{again:?}");
+}
+
+pub fn close_while_data_flows(kind: EngineKind) {
+    let (listener, _) = listen();
+    let mut host = Host::with(&options(kind).buffer_count(8).buffer_size(1024));
+    for generation in 0..20 {
+        let peers: Vec<_> = (0..4).map(|index| host.pair(id(index, generation), &listener)).collect();
+        let writers: Vec<_> = peers
+            .into_iter()
+            .map(|mut peer| in_thread(move || while peer.write_all(&[3; 10_000]).is_ok() {}))
+            .collect();
+        host.idle(2 * MS);
+        host.close_all();
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        assert_eq!(host.engine.pool().lent(), 0);
+    }
+    host.finish();
+}
+
+pub fn closing_sends_a_fin(kind: EngineKind) {
+    let (listener, _) = listen();
+    let mut host = Host::new(kind);
+    let mut peer = host.pair(id(0, 0), &listener);
+    host.engine.submit(Op::Close { id: id(0, 0) });
+    let mut told: Vec<Completion> = Vec::new();
+    while told.is_empty() {
+        host.engine.flush().unwrap();
+        host.engine.poll(8, &mut told).unwrap();
+    }
+    assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0, "a FIN, no reset");
+    host.note(told);
+    host.finish();
+}
