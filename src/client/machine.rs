@@ -220,7 +220,8 @@ impl ClientMachine {
         let Some(Place::Granted(index)) = self.tickets.place(ticket) else { return Admission::Waiting };
         let index = usize::from(*index);
         self.reserved[index] -= 1;
-        let index = if self.connections[index].has_room(self.reserved[index]) { Some(index) } else { self.choose() };
+        let index =
+            if self.connections[index].has_room(self.reserved[index]) { Some(index) } else { self.choose() };
         match index {
             Some(index) => {
                 self.enter(ticket, index, encode);
@@ -496,7 +497,8 @@ impl ClientMachine {
             _ => Delivery::NotExecuted,
         };
         let endpoint = connection.map(|connection| connection.endpoint().into());
-        let error = Error::Timeout(Box::new(TimeoutError { command: None, budget, stage, endpoint, delivery }));
+        let error =
+            Error::Timeout(Box::new(TimeoutError { command: None, budget, stage, endpoint, delivery }));
         self.tickets.finish(ticket, Outcome::Failed(error), &mut self.wakers);
         self.leave(&place);
     }

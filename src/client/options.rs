@@ -212,12 +212,25 @@ impl ConnectOptions {
             require((1..=107).contains(&length), "endpoint", "the path of a Unix socket has 1 to 107 bytes")?;
         }
         require(u32::try_from(self.database).is_ok(), "database", "it must be 0 to 4294967295")?;
-        let named = |name: &Rc<str>| name.bytes().all(|byte| (b'!'..=b'~').contains(&byte)) && !name.is_empty();
-        require(self.client_name.as_ref().is_none_or(named), "client_name", "only printable characters, no spaces")?;
+        let named =
+            |name: &Rc<str>| name.bytes().all(|byte| (b'!'..=b'~').contains(&byte)) && !name.is_empty();
+        require(
+            self.client_name.as_ref().is_none_or(named),
+            "client_name",
+            "only printable characters, no spaces",
+        )?;
         require((1..=CONNECTIONS_MAX).contains(&self.connections), "connections", "it must be 1 to 16384")?;
         require(!self.connect_timeout.is_zero(), "connect_timeout", "it must be more than zero")?;
-        require(self.command_timeout.is_none_or(|t| t >= ms), "command_timeout", "it must be at least 1 ms, or None")?;
-        require(self.idle_read_timeout.is_none_or(|t| t >= ms), "idle_read_timeout", "it must be at least 1 ms")?;
+        require(
+            self.command_timeout.is_none_or(|t| t >= ms),
+            "command_timeout",
+            "it must be at least 1 ms, or None",
+        )?;
+        require(
+            self.idle_read_timeout.is_none_or(|t| t >= ms),
+            "idle_read_timeout",
+            "it must be at least 1 ms",
+        )?;
         require(self.inflight_max >= 1, "max_inflight_commands", "it must be at least 1")?;
         require(self.queued_bytes_max >= 1, "max_queued_bytes", "it must be at least 1")?;
         let buffer = 1..=256 * 1024 * 1024;
@@ -225,12 +238,23 @@ impl ConnectOptions {
         if let Some((time, interval, retries)) = self.socket.keepalive {
             let whole = |t: Duration| t.as_secs() >= 1 && t.subsec_nanos() == 0;
             require(whole(time), "tcp_keepalive", "the time must be whole seconds, at least one")?;
-            require(interval.is_none_or(whole), "tcp_keepalive", "the interval must be whole seconds, at least one")?;
+            require(
+                interval.is_none_or(whole),
+                "tcp_keepalive",
+                "the interval must be whole seconds, at least one",
+            )?;
             require(retries.is_none_or(|n| n >= 1), "tcp_keepalive", "there must be at least one retry")?;
         }
         let limits = &self.limits;
-        let whole = limits.bulk_max >= 1 && limits.line_max >= 64 && limits.frame_max >= 64 && limits.elements_max >= 1;
-        require(whole && limits.depth_max >= 1, "limits", "each must be at least 1, lines and frames at least 64 bytes")?;
+        let whole = limits.bulk_max >= 1
+            && limits.line_max >= 64
+            && limits.frame_max >= 64
+            && limits.elements_max >= 1;
+        require(
+            whole && limits.depth_max >= 1,
+            "limits",
+            "each must be at least 1, lines and frames at least 64 bytes",
+        )?;
         require(limits.frame_max <= u32::MAX as usize, "limits", "a frame must stay below 4 GiB")?;
         self.engine.validate()
     }

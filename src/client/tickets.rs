@@ -179,8 +179,10 @@ impl Tickets {
     }
 
     fn link(&mut self, index: u32, timeout: Duration, deadline: Instant) {
-        let known = self.classes.iter().position(|class| class.as_ref().is_some_and(|c| c.timeout == timeout));
-        let slot = known.or_else(|| self.classes.iter().position(|class| class.as_ref().is_none_or(Class::is_empty)));
+        let known =
+            self.classes.iter().position(|class| class.as_ref().is_some_and(|c| c.timeout == timeout));
+        let slot = known
+            .or_else(|| self.classes.iter().position(|class| class.as_ref().is_none_or(Class::is_empty)));
         let Some(slot) = slot else {
             self.others.insert((deadline, index));
             self.entries[index as usize].class = Some(CLASSES as u8);
@@ -239,7 +241,8 @@ impl Tickets {
 
     /// All tickets that have no outcome yet.
     pub fn pending(&self) -> Vec<TicketId> {
-        let pending = self.entries.iter().enumerate().filter(|(_, t)| !matches!(t.place, Place::Done(_) | Place::Free));
+        let pending =
+            self.entries.iter().enumerate().filter(|(_, t)| !matches!(t.place, Place::Done(_) | Place::Free));
         pending.map(|(index, t)| TicketId { index: index as u32, generation: t.generation }).collect()
     }
 }

@@ -20,7 +20,9 @@ impl TryFrom<&str> for ConnectOptions {
         let url = url::Url::parse(text).map_err(|error| invalid("connection_string", error.to_string()))?;
         match url.scheme() {
             "redis" => {}
-            "rediss" => return Err(invalid("connection_string", "TLS (rediss://) is not part of this version")),
+            "rediss" => {
+                return Err(invalid("connection_string", "TLS (rediss://) is not part of this version"));
+            }
             _ => return Err(invalid("connection_string", "the scheme must be redis or unix")),
         }
         let host = url.host_str().filter(|host| !host.is_empty());
@@ -71,7 +73,8 @@ impl FromStr for ConnectOptions {
 
 fn parse_unix(rest: &str) -> Result<ConnectOptions> {
     let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
-    let slash = rest.find('/').ok_or_else(|| invalid("connection_string", "unix:// needs an absolute path"))?;
+    let slash =
+        rest.find('/').ok_or_else(|| invalid("connection_string", "unix:// needs an absolute path"))?;
     let (authority, path) = rest.split_at(slash);
     let options = ConnectOptions::unix(decode("path", path)?);
     let options = match authority.strip_suffix('@') {
@@ -149,7 +152,10 @@ fn decode(part: &'static str, text: &str) -> Result<String> {
     decoded.map(|text| text.into_owned()).map_err(|_| invalid(part, "it is not UTF-8 after decoding"))
 }
 
-fn invalid(what: impl Into<std::borrow::Cow<'static, str>>, why: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+fn invalid(
+    what: impl Into<std::borrow::Cow<'static, str>>,
+    why: impl Into<std::borrow::Cow<'static, str>>,
+) -> Error {
     Error::invalid(what, why)
 }
 
@@ -194,7 +200,9 @@ mod tests {
     // CONN-063, CONN-064, CONN-020
     #[test]
     fn parameters() {
-        let config = parse("redis://h?CLIENTNAME=a&connectTimeoutMs=5&commandTimeoutMs=6&responseTimeoutMs=7&protocol=RESP3");
+        let config = parse(
+            "redis://h?CLIENTNAME=a&connectTimeoutMs=5&commandTimeoutMs=6&responseTimeoutMs=7&protocol=RESP3",
+        );
         assert_eq!(config.client_name.as_deref(), Some("a"));
         assert_eq!(config.connect_timeout, Duration::from_millis(5));
         assert_eq!(config.command_timeout, Some(Duration::from_millis(6)));
@@ -233,7 +241,9 @@ mod tests {
     // SYS-010
     #[test]
     fn no_error_repeats_a_password() {
-        for text in ["redis://u:hunter2@", "redis://u:hunter2@h:99999", "redis://u:hunter2@h/x", "unix://hunter2@x/y"] {
+        for text in
+            ["redis://u:hunter2@", "redis://u:hunter2@h:99999", "redis://u:hunter2@h/x", "unix://hunter2@x/y"]
+        {
             let error = ConnectOptions::try_from(text).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("hunter2"), "{text}: {error:?}");
         }

@@ -22,7 +22,9 @@ pub enum Refusal {
 impl Refusal {
     fn message(self) -> &'static str {
         match self {
-            Refusal::Blocks => "it blocks on the server and would hold up every caller of the shared connection",
+            Refusal::Blocks => {
+                "it blocks on the server and would hold up every caller of the shared connection"
+            }
             Refusal::ConnectionState => {
                 "it changes the state of the shared connection; options set the name, the database and the user"
             }
@@ -166,17 +168,39 @@ mod tests {
         for line in ["BLPOP q 0", "blmove a b LEFT LEFT 0", "WAIT 1 0", "XREAD COUNT 1 BLOCK 0 STREAMS s $"] {
             assert_eq!(ask(line), Some(Blocks), "{line}");
         }
-        for line in ["XREADGROUP GROUP STREAMS c COUNT 2 block 5 STREAMS s >", "WAITAOF 1 0 0", "BZPOPMIN z 1"] {
+        for line in
+            ["XREADGROUP GROUP STREAMS c COUNT 2 block 5 STREAMS s >", "WAITAOF 1 0 0", "BZPOPMIN z 1"]
+        {
             assert_eq!(ask(line), Some(Blocks), "{line}");
         }
-        for line in ["SELECT 1", "HELLO 3", "AUTH x", "RESET", "QUIT", "MULTI", "EXEC", "DISCARD", "WATCH k", "UNWATCH",
-            "READONLY", "READWRITE", "ASKING", "client setname x"]
-        {
+        for line in [
+            "SELECT 1",
+            "HELLO 3",
+            "AUTH x",
+            "RESET",
+            "QUIT",
+            "MULTI",
+            "EXEC",
+            "DISCARD",
+            "WATCH k",
+            "UNWATCH",
+            "READONLY",
+            "READWRITE",
+            "ASKING",
+            "client setname x",
+        ] {
             assert_eq!(ask(line), Some(ConnectionState), "{line}");
         }
-        for line in ["SUBSCRIBE c", "psubscribe *", "SSUBSCRIBE c", "MONITOR", "CLIENT REPLY OFF", "CLIENT TRACKING ON",
-            "SYNC", "PSYNC ? -1"]
-        {
+        for line in [
+            "SUBSCRIBE c",
+            "psubscribe *",
+            "SSUBSCRIBE c",
+            "MONITOR",
+            "CLIENT REPLY OFF",
+            "CLIENT TRACKING ON",
+            "SYNC",
+            "PSYNC ? -1",
+        ] {
             assert_eq!(ask(line), Some(ReplyProtocol), "{line}");
         }
     }
@@ -184,9 +208,20 @@ mod tests {
     // CONN-033
     #[test]
     fn administration_needs_the_option() {
-        for line in ["FLUSHALL", "flushdb ASYNC", "CONFIG SET a b", "SHUTDOWN", "DEBUG SLEEP 1", "CLIENT KILL ID 1",
-            "SCRIPT FLUSH", "FUNCTION FLUSH", "ACL SETUSER x", "CLUSTER RESET", "SWAPDB 0 1", "REPLICAOF NO ONE"]
-        {
+        for line in [
+            "FLUSHALL",
+            "flushdb ASYNC",
+            "CONFIG SET a b",
+            "SHUTDOWN",
+            "DEBUG SLEEP 1",
+            "CLIENT KILL ID 1",
+            "SCRIPT FLUSH",
+            "FUNCTION FLUSH",
+            "ACL SETUSER x",
+            "CLUSTER RESET",
+            "SWAPDB 0 1",
+            "REPLICAOF NO ONE",
+        ] {
             assert_eq!(ask(line), Some(Admin), "{line}");
         }
         let name = CommandName::from("FLUSHALL");
@@ -199,9 +234,20 @@ mod tests {
 
     #[test]
     fn everything_else_passes() {
-        for line in ["GET k", "CONFIG GET *", "ACL LIST", "CLIENT INFO", "CLIENT", "CLUSTER SLOTS", "XREAD STREAMS BLOCK 0",
-            "XREADGROUP GROUP BLOCK c STREAMS s >", "SCRIPT LOAD x", "NEWCMD", "", "Z"]
-        {
+        for line in [
+            "GET k",
+            "CONFIG GET *",
+            "ACL LIST",
+            "CLIENT INFO",
+            "CLIENT",
+            "CLUSTER SLOTS",
+            "XREAD STREAMS BLOCK 0",
+            "XREADGROUP GROUP BLOCK c STREAMS s >",
+            "SCRIPT LOAD x",
+            "NEWCMD",
+            "",
+            "Z",
+        ] {
             assert_eq!(ask(line), None, "{line}");
         }
     }

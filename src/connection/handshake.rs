@@ -10,10 +10,10 @@
 //! consumed in its order before the first application frame, so no late `OK` can shift a user's reply (F-09).
 
 use super::config::{ConnectionConfig, Protocol};
+use crate::buf::Log;
 use crate::buf::Payload;
 use crate::error::{AuthError, Error, InvalidError, ServerError, code};
 use crate::resp::{Decoder, Encoder, FromReply, Token, Value};
-use crate::buf::Log;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -193,7 +193,9 @@ impl Handshake {
         out: &mut Log,
     ) -> Result<Progress, Error> {
         let Some(step) = self.owed.pop_front() else {
-            return Err(Error::Protocol(Box::new(crate::error::ProtocolError::new("a reply that nothing asked for"))));
+            return Err(Error::Protocol(Box::new(crate::error::ProtocolError::new(
+                "a reply that nothing asked for",
+            ))));
         };
         match error_text(payload) {
             None => self.on_success(step, payload, config, out)?,
@@ -276,14 +278,16 @@ impl Handshake {
             let invalid = InvalidError::new("protocol", "RESP3 is required and the server does not speak it");
             return Err(Error::Config(Box::new(invalid.with_server(error))));
         }
-        let about_access = ["auth", "password", "permission", "acl", "user"].iter().any(|word| lower.contains(word));
+        let about_access =
+            ["auth", "password", "permission", "acl", "user"].iter().any(|word| lower.contains(word));
         if error.code() != code::ERR {
             return Err(Error::Server(Box::new(error)));
         }
         if about_access {
             return Err(Error::Auth(Box::new(AuthError::new(config.endpoint.to_string(), error))));
         }
-        let message = format!("the server refused HELLO: {text} (if it speaks only RESP2, set the protocol to RESP2)");
+        let message =
+            format!("the server refused HELLO: {text} (if it speaks only RESP2, set the protocol to RESP2)");
         Err(Error::Config(Box::new(InvalidError::new("protocol", message).with_server(error))))
     }
 

@@ -154,6 +154,7 @@ impl Inbound {
     }
 
     /// Bytes that are kept of an incomplete frame.
+    #[cfg(test)]
     pub fn kept(&self) -> usize {
         self.copied.len() + self.held.len()
     }

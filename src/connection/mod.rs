@@ -334,7 +334,8 @@ impl Connection {
         if resolving {
             // The driver owns the look-up, and no socket exists: its answer is recognised as late by its generation.
             self.ops.clear();
-            let State::Closing { error: Some(error), .. } = std::mem::replace(&mut self.state, State::Down) else {
+            let State::Closing { error: Some(error), .. } = std::mem::replace(&mut self.state, State::Down)
+            else {
                 return;
             };
             self.down(error);
@@ -344,7 +345,9 @@ impl Connection {
     }
 
     fn handle_closed(&mut self, sink: &mut impl Sink) {
-        let State::Closing { error, was_ready } = std::mem::replace(&mut self.state, State::Down) else { return };
+        let State::Closing { error, was_ready } = std::mem::replace(&mut self.state, State::Down) else {
+            return;
+        };
         self.setup_sending = false;
         self.inbound.reset();
         self.heard = None;
@@ -394,7 +397,9 @@ impl Connection {
         let began = self.began?;
         let applies = match &self.state {
             State::Resolving | State::Connecting => true,
-            State::SettingUp(handshake) => handshake.loading().is_some() || self.config.command_timeout.is_none(),
+            State::SettingUp(handshake) => {
+                handshake.loading().is_some() || self.config.command_timeout.is_none()
+            }
             _ => false,
         };
         applies.then(|| began + self.config.connect_timeout)

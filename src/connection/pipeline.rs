@@ -231,7 +231,8 @@ impl Pipeline {
             if self.answered >= self.accepted && !front.is_gap {
                 break;
             }
-            let delivery = if front.end <= self.accepted { Delivery::MaybeExecuted } else { Delivery::NotExecuted };
+            let delivery =
+                if front.end <= self.accepted { Delivery::MaybeExecuted } else { Delivery::NotExecuted };
             if !front.is_gap {
                 self.live -= 1;
                 if let Some(ticket) = front.ticket {

@@ -241,8 +241,17 @@ fn hello_carries_the_credentials() {
 // CONN-009, CONN-010, CONN-037
 #[test]
 fn resp2_where_hello_is_not_known() {
-    for refusal in ["-ERR unknown command 'HELLO'\r\n", "-ERR unknown command `HELLO`, with args beginning with: `3`, \r\n", "-NOPROTO unsupported protocol version\r\n"] {
-        let all = ConnectionConfig { credentials: login(None), client_name: Some("n".into()), database: 1, ..config() };
+    for refusal in [
+        "-ERR unknown command 'HELLO'\r\n",
+        "-ERR unknown command `HELLO`, with args beginning with: `3`, \r\n",
+        "-NOPROTO unsupported protocol version\r\n",
+    ] {
+        let all = ConnectionConfig {
+            credentials: login(None),
+            client_name: Some("n".into()),
+            database: 1,
+            ..config()
+        };
         let mut stage = Script::new(all);
         stage.connected();
         stage.take_wire();
@@ -281,7 +290,10 @@ fn other_refusals_of_hello_end_the_set_up() {
     stage.connected();
     stage.eof();
     let error = stage.failure();
-    assert!(matches!(&error, Error::Connection(e) if e.failure == ConnectionFailure::ClosedByPeer), "{error:?}");
+    assert!(
+        matches!(&error, Error::Connection(e) if e.failure == ConnectionFailure::ClosedByPeer),
+        "{error:?}"
+    );
 }
 
 // CONN-048, F-09: silence ends set-up after the command timeout, and a late reply reaches nobody.
@@ -344,7 +356,8 @@ fn resp2_sends_no_hello() {
 // CONN-019
 #[test]
 fn resp3_or_nothing() {
-    let mut stage = Script::new(ConnectionConfig { protocol: Protocol::Resp3, credentials: login(None), ..config() });
+    let mut stage =
+        Script::new(ConnectionConfig { protocol: Protocol::Resp3, credentials: login(None), ..config() });
     stage.connected();
     stage.take_wire();
     stage.reply("-ERR unknown command 'HELLO'\r\n");
@@ -372,12 +385,14 @@ fn each_socket_says_hello() {
 // CONN-140, F-21: optional steps may be refused.
 #[test]
 fn client_info_is_told_and_may_be_refused() {
-    let mut stage = Script::new(ConnectionConfig { set_info: true, client_name: Some("n".into()), ..config() });
+    let mut stage =
+        Script::new(ConnectionConfig { set_info: true, client_name: Some("n".into()), ..config() });
     stage.connected();
     stage.take_wire();
     stage.reply(HELLO_OK);
     let version = env!("CARGO_PKG_VERSION");
-    let sent = format!("CLIENT SETNAME n; CLIENT SETINFO LIB-NAME respiral; CLIENT SETINFO LIB-VER {version}");
+    let sent =
+        format!("CLIENT SETNAME n; CLIENT SETINFO LIB-NAME respiral; CLIENT SETINFO LIB-VER {version}");
     assert_eq!(stage.take_wire(), sent);
     stage.reply("-NOPERM no\r\n-NOPERM no\r\n-ERR unknown subcommand 'SETINFO'\r\n");
     assert_eq!(stage.event(), Some(Event::Up));

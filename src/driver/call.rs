@@ -48,7 +48,12 @@ enum State {
 
 impl<C, T> Call<C, T> {
     pub(super) fn new(shared: Rc<Shared>, command: C) -> Self {
-        Self { entry: Entry { shared, state: State::New }, command, timeout: Timeout::OfClient, reply: PhantomData }
+        Self {
+            entry: Entry { shared, state: State::New },
+            command,
+            timeout: Timeout::OfClient,
+            reply: PhantomData,
+        }
     }
 
     /// Bounds this call instead of the client's `command_timeout`: from the first poll to the reply; below 1 ms counts
@@ -81,7 +86,8 @@ impl<C: Command, T: FromReply> Call<C, T> {
                 Timeout::OfClient => machine.default_timeout(),
                 Timeout::Own(timeout) => timeout,
             };
-            let (ticket, admission) = machine.submit(timeout, |log| command.encode(&mut Encoder::new(log)))?;
+            let (ticket, admission) =
+                machine.submit(timeout, |log| command.encode(&mut Encoder::new(log)))?;
             self.entry.state = match admission {
                 Admission::Entered => State::Entered(ticket),
                 Admission::Waiting => State::Waiting(ticket),

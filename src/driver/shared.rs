@@ -62,7 +62,8 @@ impl Shared {
         options.validate()?;
         let (engine, info) = AnyEngine::new(options.engine_options())?;
         let machine = ClientMachine::new(options, Some(engine.pool().clone()))?;
-        let system = |error: io::Error| Error::config("engine", format!("its descriptor cannot be used: {error}"));
+        let system =
+            |error: io::Error| Error::config("engine", format!("its descriptor cannot be used: {error}"));
         let look_ups = LookUps::new(options.own_resolver(), engine.notifier().map_err(system)?);
         let watch = runtime.watch(engine.wake_fd().map_err(system)?).map_err(system)?;
         let ready = Rc::new(Cell::new(None));

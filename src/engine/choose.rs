@@ -1,12 +1,12 @@
 //! Which engine runs, and why.
 
 use super::epoll::EpollEngine;
-use super::options::{EngineKind, EngineOptions};
 use super::uring::{UringEngine, UringRefusal};
 use super::{Counters, Engine};
 use crate::Error;
 use crate::buf::BufferPool;
 use crate::io::{Completion, Op};
+use crate::io::{EngineKind, EngineOptions};
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;

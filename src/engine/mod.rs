@@ -8,16 +8,16 @@
 mod alarm;
 mod choose;
 mod epoll;
-mod options;
+
 mod sending;
 mod socket;
 mod token;
 mod uring;
 mod wake;
 
+pub use crate::io::{EngineKind, EngineOptions};
 pub use choose::{AnyEngine, EngineInfo, EngineReason, RunningEngine};
 pub use epoll::EpollEngine;
-pub use options::{EngineKind, EngineOptions};
 pub use uring::{UringEngine, UringRefusal, leaked_engines};
 
 use crate::buf::BufferPool;

@@ -13,9 +13,11 @@ const OPERATIONS: u64 = 1_000_000;
 const TASKS: u64 = 256;
 
 fn main() -> Result<()> {
-    let server = std::env::var("REDIS_URL").is_err().then(|| Server::start().expect("a free port on 127.0.0.1"));
+    let server =
+        std::env::var("REDIS_URL").is_err().then(|| Server::start().expect("a free port on 127.0.0.1"));
     let url = server.as_ref().map_or_else(|| std::env::var("REDIS_URL").unwrap_or_default(), Server::url);
-    let mut runtime = monoio::RuntimeBuilder::<monoio::FusionDriver>::new().build().expect("a monoio runtime");
+    let mut runtime =
+        monoio::RuntimeBuilder::<monoio::FusionDriver>::new().build().expect("a monoio runtime");
     runtime.block_on(async {
         let client = respiral_monoio::connect(url).await?;
         println!("engine: {}", client.engine());

@@ -10,13 +10,13 @@ mod connection;
 mod poller;
 
 use super::alarm::Alarm;
-use super::options::EngineOptions;
 use super::socket;
 use super::token::{Kind, Token};
 use super::uring::refuse;
 use super::wake::{self, EventFd};
 use super::{Counters, Engine};
 use crate::buf::{BufferPool, Transmit};
+use crate::io::EngineOptions;
 use crate::io::{Address, Completion, ConnectionFailure, ConnectionId, Op, SocketOptions};
 use connection::{Connection, Phase, Progress};
 use poller::{Poller, READ, TimerFd, WRITE};

@@ -20,12 +20,12 @@ pub use refusal::UringRefusal;
 pub use teardown::leaked_engines;
 
 use super::alarm::Alarm;
-use super::options::EngineOptions;
 use super::socket;
 use super::token::{Kind, Token};
 use super::wake::EventFd;
 use super::{Counters, Engine};
 use crate::buf::{BufferPool, Transmit};
+use crate::io::EngineOptions;
 use crate::io::{Address, Completion, ConnectionFailure, ConnectionId, Op, SocketOptions};
 use buf_ring::BufRing;
 use connection::{Connection, InFlightSend, Phase, Receive};

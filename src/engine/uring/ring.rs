@@ -5,7 +5,7 @@
 //! entries whose last completion has not been reaped; at zero the kernel has nothing of ours.
 
 use super::refusal::UringRefusal;
-use crate::engine::options::EngineOptions;
+use crate::io::EngineOptions;
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, squeue};
 use std::collections::VecDeque;

@@ -34,8 +34,7 @@ impl LiveServerBuilder {
     /// The default user is the one this crate asks as: it needs `PING`, `INFO` and `CLIENT`.
     pub fn user(self, name: &str, password: &str, rules: &str) -> Self {
         let password = format!(">{password}");
-        self.args(["--user", name, "on", &password])
-            .args(rules.split_whitespace())
+        self.args(["--user", name, "on", &password]).args(rules.split_whitespace())
     }
 
     /// An option with one value, as on the server's command line: `.arg("--maxmemory", "100mb")`.
@@ -85,10 +84,7 @@ impl LiveServerBuilder {
             return Err(io::Error::new(io::ErrorKind::Unsupported, message));
         }
         let directory = Directory::create()?;
-        let tls = self
-            .tls
-            .then(|| Certificates::write(&directory.path))
-            .transpose()?;
+        let tls = self.tls.then(|| Certificates::write(&directory.path)).transpose()?;
         let mut attempt = 1;
         loop {
             let port = Port::reserve()?;
@@ -101,11 +97,7 @@ impl LiveServerBuilder {
                 args.extend(tls_args(files, port)?);
             }
             args.extend_from_slice(&self.args);
-            let command = ServerCommand {
-                binary: &binary,
-                args: &args,
-                directory: &directory,
-            };
+            let command = ServerCommand { binary: &binary, args: &args, directory: &directory };
             match command.run(&port, self.password.as_deref()) {
                 Ok(child) => {
                     return Ok(LiveServer {
@@ -121,9 +113,7 @@ impl LiveServerBuilder {
                         directory,
                     });
                 }
-                Err(error)
-                    if error.kind() == io::ErrorKind::AddrInUse && attempt < START_ATTEMPTS_MAX =>
-                {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && attempt < START_ATTEMPTS_MAX => {
                     attempt += 1;
                 }
                 Err(error) => return Err(error),

@@ -61,9 +61,7 @@ pub(crate) fn command(program: &std::path::Path) -> Command {
 pub(crate) fn spawn(command: Command) -> io::Result<Child> {
     let (reply, answer) = channel();
     let orders = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
-    orders
-        .send(Order { command, reply })
-        .map_err(io::Error::other)?;
+    orders.send(Order { command, reply }).map_err(io::Error::other)?;
     drop(orders);
     answer.recv().map_err(io::Error::other)?
 }

@@ -45,13 +45,7 @@ impl LiveServer {
 
     /// Describes a server before it starts.
     pub fn builder(kind: Kind) -> LiveServerBuilder {
-        LiveServerBuilder {
-            kind,
-            password: None,
-            args: Vec::new(),
-            unix_socket: false,
-            tls: false,
-        }
+        LiveServerBuilder { kind, password: None, args: Vec::new(), unix_socket: false, tls: false }
     }
 
     /// What it is.
@@ -138,11 +132,7 @@ impl LiveServer {
     /// meanwhile. The server is dead then, and may be restarted later.
     pub fn restart(&mut self) -> io::Result<()> {
         self.kill()?;
-        let command = ServerCommand {
-            binary: &self.binary,
-            args: &self.args,
-            directory: &self.directory,
-        };
+        let command = ServerCommand { binary: &self.binary, args: &self.args, directory: &self.directory };
         self.child = command.run(&self.port, self.password.as_deref())?;
         Ok(())
     }

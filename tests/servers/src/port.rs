@@ -41,10 +41,8 @@ impl Port {
         let name = SocketAddr::from_abstract_name(format!("respiral-test-port-{number}")).ok()?;
         let reservation = UnixListener::bind_addr(&name).ok()?;
         let is_free = |number| TcpListener::bind((Ipv4Addr::LOCALHOST, number)).is_ok();
-        (is_free(number) && is_free(number + CLUSTER_BUS_OFFSET)).then_some(Self {
-            number,
-            _reservation: reservation,
-        })
+        (is_free(number) && is_free(number + CLUSTER_BUS_OFFSET))
+            .then_some(Self { number, _reservation: reservation })
     }
 
     pub(crate) fn number(&self) -> u16 {

@@ -16,18 +16,12 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects, and authenticates as the default user when there is a password. No connect, read or write
     /// takes longer than `timeout`.
-    pub(crate) fn open(
-        addr: SocketAddr,
-        password: Option<&str>,
-        timeout: Duration,
-    ) -> io::Result<Self> {
+    pub(crate) fn open(addr: SocketAddr, password: Option<&str>, timeout: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&addr, timeout)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
-        let mut connection = Self {
-            stream: BufReader::new(stream),
-        };
+        let mut connection = Self { stream: BufReader::new(stream) };
         if let Some(password) = password {
             let reply = connection.call(&["AUTH", password])?;
             if reply != "OK" {
@@ -63,9 +57,7 @@ fn encode(arguments: &[&str]) -> Vec<u8> {
 fn read_reply(from: &mut impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     from.read_line(&mut line)?;
-    let line = line
-        .strip_suffix("\r\n")
-        .ok_or(io::ErrorKind::UnexpectedEof)?;
+    let line = line.strip_suffix("\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
     let malformed = || io::Error::new(io::ErrorKind::InvalidData, format!("reply line {line:?}"));
     let (kind, rest) = line.split_at_checked(1).ok_or_else(malformed)?;
     let length = || rest.parse::<i64>().map_err(|_| malformed());
@@ -81,9 +73,7 @@ fn read_reply(from: &mut impl BufRead) -> io::Result<String> {
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         }
         "*" => {
-            let elements: Vec<_> = (0..length()?)
-                .map(|_| read_reply(from))
-                .collect::<io::Result<_>>()?;
+            let elements: Vec<_> = (0..length()?).map(|_| read_reply(from)).collect::<io::Result<_>>()?;
             Ok(elements.join("\n"))
         }
         _ => Err(malformed()),

@@ -95,10 +95,7 @@ fn knows_its_options(kind: Kind) {
     assert_eq!(server.url(), format!("redis://:p%20w%40@{}", server.addr()));
     assert_eq!(server.tls_addr(), None);
     for _ in 0..2 {
-        assert_eq!(
-            server.cli(&["CONFIG", "GET", "maxmemory"]),
-            "maxmemory\n104857600"
-        );
+        assert_eq!(server.cli(&["CONFIG", "GET", "maxmemory"]), "maxmemory\n104857600");
         assert_eq!(server.cli(&["CONFIG", "GET", "databases"]), "databases\n3");
         assert_eq!(server.cli(&["AUTH", "anna", "secret"]), "OK");
         assert_eq!(server.cli(&["AUTH", "berta", "hidden"]), "OK");
@@ -125,9 +122,7 @@ fn counts_its_clients(kind: Kind) {
 fn freezes_and_goes_on(kind: Kind) {
     let mut server = LiveServer::start(kind).unwrap();
     let state = |letter: &str, pid: u32| {
-        std::fs::read_to_string(format!("/proc/{pid}/stat"))
-            .unwrap()
-            .contains(letter)
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(letter)
     };
     let pid = server.pid();
     server.stop_signal().unwrap();
@@ -140,11 +135,7 @@ fn freezes_and_goes_on(kind: Kind) {
 }
 
 fn says_why_it_did_not_start(kind: Kind) {
-    let error = LiveServer::builder(kind)
-        .arg("--no-such-option", "1")
-        .start()
-        .unwrap_err()
-        .to_string();
+    let error = LiveServer::builder(kind).arg("--no-such-option", "1").start().unwrap_err().to_string();
     let (what, log) = error.split_once("its log ends with:").unwrap();
     assert!(what.contains(kind.name()), "{error}");
     assert!(what.contains("exited"), "{error}");
@@ -163,10 +154,7 @@ fn refuses_a_port_a_stranger_took(kind: Kind) {
 }
 
 fn can_be_a_cluster_node(kind: Kind) {
-    let mut server = LiveServer::builder(kind)
-        .arg("--cluster-enabled", "yes")
-        .start()
-        .unwrap();
+    let mut server = LiveServer::builder(kind).arg("--cluster-enabled", "yes").start().unwrap();
     let id = server.cli(&["CLUSTER", "MYID"]);
     assert_eq!(id.len(), 40);
     server.restart().unwrap();
@@ -175,22 +163,16 @@ fn can_be_a_cluster_node(kind: Kind) {
 
 #[test]
 fn a_server_outlives_the_thread_that_started_it() {
-    let server = thread::spawn(|| LiveServer::start(Kind::Redis70).unwrap())
-        .join()
-        .unwrap();
+    let server = thread::spawn(|| LiveServer::start(Kind::Redis70).unwrap()).join().unwrap();
     thread::sleep(Duration::from_millis(50));
     assert_eq!(server.cli(&["PING"]), "PONG");
 }
 
 #[test]
 fn many_servers_start_at_once() {
-    let starts: Vec<_> = (0..8)
-        .map(|index| thread::spawn(move || LiveServer::start(Kind::ALL[index % 4]).unwrap()))
-        .collect();
-    let servers: Vec<_> = starts
-        .into_iter()
-        .map(|start| start.join().unwrap())
-        .collect();
+    let starts: Vec<_> =
+        (0..8).map(|index| thread::spawn(move || LiveServer::start(Kind::ALL[index % 4]).unwrap())).collect();
+    let servers: Vec<_> = starts.into_iter().map(|start| start.join().unwrap()).collect();
     for server in &servers {
         let info = server.cli(&["INFO", "server"]);
         assert!(info.contains(&format!("process_id:{}\r", server.pid())));
@@ -205,11 +187,7 @@ fn a_server_dies_with_a_killed_test_process() {
     if std::env::var_os(VICTIM).is_some() {
         let server = LiveServer::start(Kind::Valkey91).unwrap();
         let log = server.log_path();
-        println!(
-            "\n{LINE}{} {}",
-            server.pid(),
-            log.parent().unwrap().display()
-        );
+        println!("\n{LINE}{} {}", server.pid(), log.parent().unwrap().display());
         thread::sleep(Duration::from_secs(60));
         return;
     }
@@ -217,11 +195,7 @@ fn a_server_dies_with_a_killed_test_process() {
         return; // Nothing was promised.
     }
     let mut victim = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "a_server_dies_with_a_killed_test_process",
-            "--nocapture",
-        ])
+        .args(["--exact", "a_server_dies_with_a_killed_test_process", "--nocapture"])
         .env(VICTIM, "1")
         .stdout(Stdio::piped())
         .spawn()
@@ -243,21 +217,13 @@ fn a_server_dies_with_a_killed_test_process() {
 
 #[test]
 fn tls_is_on_a_port_of_its_own() {
-    let server = LiveServer::builder(Kind::Redis70)
-        .tls(true)
-        .start()
-        .unwrap();
+    let server = LiveServer::builder(Kind::Redis70).tls(true).start().unwrap();
     let addr = server.tls_addr().unwrap();
     assert_ne!(addr, server.addr());
     assert_eq!(server.tls_url().unwrap(), format!("rediss://{addr}"));
     let authority: &Path = server.tls_authority_path().unwrap();
     let output = Command::new("openssl")
-        .args([
-            "s_client",
-            "-verify_return_error",
-            "-verify_ip",
-            "127.0.0.1",
-        ])
+        .args(["s_client", "-verify_return_error", "-verify_ip", "127.0.0.1"])
         .args(["-connect", &addr.to_string(), "-CAfile"])
         .arg(authority)
         .stdin(Stdio::null())

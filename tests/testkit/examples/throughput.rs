@@ -27,7 +27,8 @@ fn main() -> std::io::Result<()> {
         let mut reader = client.try_clone()?;
         let start = Instant::now();
         std::thread::scope(|scope| {
-            let sender = scope.spawn(move || (0..ROUNDS).try_for_each(|_| client.write_all(batch.as_bytes())));
+            let sender =
+                scope.spawn(move || (0..ROUNDS).try_for_each(|_| client.write_all(batch.as_bytes())));
             let mut buffer = vec![0; 256 * 1024];
             let mut left = PIPELINE * ROUNDS * reply_bytes;
             while left > 0 {

@@ -93,7 +93,13 @@ impl Connection {
     }
 
     /// Does all that can be done now. `readable` says that a read may find bytes.
-    pub(crate) fn attend(&mut self, readable: bool, now: Instant, parts: &mut Parts, peers: &dyn Peers) -> Result<(), Gone> {
+    pub(crate) fn attend(
+        &mut self,
+        readable: bool,
+        now: Instant,
+        parts: &mut Parts,
+        peers: &dyn Peers,
+    ) -> Result<(), Gone> {
         if let Some(end) = self.lingers_until {
             return if now >= end { Err(Gone) } else { self.discard() };
         }
@@ -142,7 +148,15 @@ impl Connection {
                     let args = Args::new(bytes, &self.spans);
                     self.unread.start += length;
                     if args.len() > 0 {
-                        run_command(args, &mut self.session, &mut self.outbox, &mut self.closing, now, parts, peers);
+                        run_command(
+                            args,
+                            &mut self.session,
+                            &mut self.outbox,
+                            &mut self.closing,
+                            now,
+                            parts,
+                            peers,
+                        );
                     }
                 }
                 Ok(Parsed::Incomplete(total)) => {
@@ -269,7 +283,8 @@ fn run_command(
     if parts.recording {
         parts.recorded.push(Recorded::new(session.id, args));
     }
-    let action = if parts.rules.is_empty() { None } else { parts.rules.decide(session.id, &Request::new(args)) };
+    let action =
+        if parts.rules.is_empty() { None } else { parts.rules.decide(session.id, &Request::new(args)) };
     let Some(action) = action else {
         parts.world.run(args, session, peers, outbox.tail());
         if session.quits {

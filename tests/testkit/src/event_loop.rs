@@ -108,7 +108,8 @@ impl Shared {
         let mut events = Vec::with_capacity(EVENTS_PER_TURN);
         let mut deadline = None;
         loop {
-            let timeout = deadline.map(|deadline: Instant| timespec(deadline.saturating_duration_since(Instant::now())));
+            let timeout = deadline
+                .map(|deadline: Instant| timespec(deadline.saturating_duration_since(Instant::now())));
             events.clear();
             match epoll::wait(&*self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -141,5 +142,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn timespec(duration: Duration) -> Timespec {
-    Timespec { tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(duration.subsec_nanos()) }
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
 }

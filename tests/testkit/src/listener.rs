@@ -99,7 +99,8 @@ fn bind(place: &Place, buffer_bytes: Option<usize>) -> io::Result<OwnedFd> {
         Place::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
         Place::Unix(_) => AddressFamily::UNIX,
     };
-    let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    let socket =
+        net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
     if let Some(bytes) = buffer_bytes {
         sockopt::set_socket_send_buffer_size(&socket, bytes)?;
         sockopt::set_socket_recv_buffer_size(&socket, bytes)?;

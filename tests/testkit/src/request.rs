@@ -214,7 +214,10 @@ mod tests {
         let whole = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n";
         for length in 0..whole.len() {
             let (parsed, _) = words(&whole[..length]);
-            assert!(matches!(parsed, Ok(Parsed::Incomplete(total)) if total > length && total <= whole.len()), "{length}");
+            assert!(
+                matches!(parsed, Ok(Parsed::Incomplete(total)) if total > length && total <= whole.len()),
+                "{length}"
+            );
         }
         let (parsed, words) = words(whole);
         assert_eq!(parsed, Ok(Parsed::Complete(whole.len())));

@@ -47,7 +47,8 @@ impl Server {
         let place = listener.place().clone();
         let shared = Arc::new(Shared::new(|epoll| Core::new(epoll, listener, parts))?);
         let running = Arc::clone(&shared);
-        let thread = thread::Builder::new().name("respiral-testkit".to_owned()).spawn(move || running.run())?;
+        let thread =
+            thread::Builder::new().name("respiral-testkit".to_owned()).spawn(move || running.run())?;
         Ok(Self { shared, thread: Some(thread), place })
     }
 

@@ -140,7 +140,8 @@ impl Core {
 
     /// Sets the commands' clock; once per turn is exact enough for times to live.
     pub(crate) fn set_clock(&mut self) {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + self.clock_offset;
+        let since_epoch =
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + self.clock_offset;
         self.parts.world.store.now = i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX);
     }
 
@@ -160,7 +161,8 @@ impl Core {
                 _ => drop(self.connections.remove(&token)),
             }
         }
-        let due = |connection: &Connection| connection.next_deadline().is_some_and(|deadline| deadline <= now);
+        let due =
+            |connection: &Connection| connection.next_deadline().is_some_and(|deadline| deadline <= now);
         self.attend_those(now, |connection| due(connection));
     }
 
@@ -184,14 +186,21 @@ impl Core {
         }
     }
 
-    fn put_back(&mut self, number: u64, mut connection: Box<Connection>, outcome: Result<(), Gone>, now: Instant) {
+    fn put_back(
+        &mut self,
+        number: u64,
+        mut connection: Box<Connection>,
+        outcome: Result<(), Gone>,
+        now: Instant,
+    ) {
         let wanted = connection.wanted_interest(now);
         let outcome = outcome.and_then(|()| {
             if wanted == connection.interest {
                 return Ok(());
             }
             connection.interest = wanted;
-            epoll::modify(&*self.epoll, &connection.socket, EventData::new_u64(number), wanted).map_err(|_| Gone)
+            epoll::modify(&*self.epoll, &connection.socket, EventData::new_u64(number), wanted)
+                .map_err(|_| Gone)
         });
         match outcome {
             Ok(()) => drop(self.connections.insert(number, Some(connection))),
@@ -233,7 +242,8 @@ impl Core {
         faults.stalled |= self.accept == Accept::Silent;
         let session = Session::new(number, peer, local, authenticated);
         let connection = Box::new(Connection::new(socket, session, faults));
-        let added = epoll::add(&*self.epoll, &connection.socket, EventData::new_u64(number), EventFlags::empty());
+        let added =
+            epoll::add(&*self.epoll, &connection.socket, EventData::new_u64(number), EventFlags::empty());
         self.put_back(number, connection, added.map_err(|_| Gone), now);
         self.attend(number, false, now);
     }
@@ -249,7 +259,8 @@ impl Core {
         if selection.includes_new() {
             change(&mut self.new_faults);
         }
-        for (_, connection) in self.connections.iter_mut().filter(|(number, _)| selection.includes(**number)) {
+        for (_, connection) in self.connections.iter_mut().filter(|(number, _)| selection.includes(**number))
+        {
             if let Some(connection) = connection {
                 change(&mut connection.faults);
                 connection.apply_socket_options();
@@ -265,7 +276,8 @@ impl Core {
 
     pub(crate) fn hang_up(&mut self, selection: Selection, how: Hangup) {
         let now = Instant::now();
-        let numbers: Vec<u64> = self.connections.keys().copied().filter(|number| selection.includes(*number)).collect();
+        let numbers: Vec<u64> =
+            self.connections.keys().copied().filter(|number| selection.includes(*number)).collect();
         for number in numbers {
             if let Some(mut connection) = self.connections.get_mut(&number).and_then(Option::take) {
                 let outcome = connection.end(how, now);
@@ -276,7 +288,9 @@ impl Core {
 
     fn selected(&mut self, selection: Selection) -> impl Iterator<Item = &mut Connection> {
         let selected = self.connections.iter_mut().filter(move |(number, _)| selection.includes(**number));
-        selected.filter_map(|(_, connection)| connection.as_deref_mut()).filter(|connection| connection.is_open())
+        selected
+            .filter_map(|(_, connection)| connection.as_deref_mut())
+            .filter(|connection| connection.is_open())
     }
 
     pub(crate) fn release(&mut self, selection: Selection) -> usize {

@@ -12,7 +12,9 @@ fn both_protocols_side_by_side() {
     let (mut resp2, mut resp3) = (Client::connect(&server), Client::connect(&server));
     resp3.send("HELLO 3\r\n");
     resp3.expect("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.4.0\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n");
-    resp3.expect(":2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n");
+    resp3.expect(
+        ":2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n",
+    );
     resp2.ask("*4\r\n$4\r\nHSET\r\n$1\r\nh\r\n$1\r\nf\r\n$1\r\nv\r\n", ":1\r\n");
     resp2.ask("HGETALL h\r\nGET x\r\n", "*2\r\n$1\r\nf\r\n$1\r\nv\r\n$-1\r\n");
     resp3.ask("HGETALL h\r\nGET x\r\n", "%1\r\n$1\r\nf\r\n$1\r\nv\r\n_\r\n");

@@ -203,7 +203,9 @@ fn a_dropped_server_ends_its_clients() {
 fn a_panic_in_a_script_ends_the_connections() {
     let server = Server::start().unwrap();
     let mut client = Client::connect(&server);
-    server.script(|_, request| if request.is("PING") { panic!("this panic belongs to the test") } else { None });
+    server.script(
+        |_, request| if request.is("PING") { panic!("this panic belongs to the test") } else { None },
+    );
     client.send("PING\r\n");
     let mut rest = Vec::new();
     let _ = client.0.read_to_end(&mut rest);

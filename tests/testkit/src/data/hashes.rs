@@ -67,8 +67,9 @@ pub(super) fn hgetall(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn hdel(call: &mut Call<'_>) -> Outcome {
     let fields = call.args.from(2);
-    let removed =
-        call.store.edit(call.args.at(1), |hash: &mut Hash| fields.filter(|field| hash.remove(*field).is_some()).count())?;
+    let removed = call.store.edit(call.args.at(1), |hash: &mut Hash| {
+        fields.filter(|field| hash.remove(*field).is_some()).count()
+    })?;
     call.reply.count(removed);
     Ok(())
 }

@@ -124,7 +124,8 @@ pub(super) fn rename(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn keys(call: &mut Call<'_>) -> Outcome {
     let pattern = call.args.at(1);
-    let mut found: Vec<&[u8]> = call.store.keys().map(|(key, _)| key).filter(|key| glob::matches(pattern, key)).collect();
+    let mut found: Vec<&[u8]> =
+        call.store.keys().map(|(key, _)| key).filter(|key| glob::matches(pattern, key)).collect();
     found.sort_unstable();
     call.reply.array(found.len());
     found.into_iter().for_each(|key| call.reply.bulk(key));

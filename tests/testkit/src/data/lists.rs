@@ -36,8 +36,9 @@ fn pop(call: &mut Call<'_>, pop: fn(&mut List) -> Option<Vec<u8>>) -> Outcome {
     };
     let exists = call.store.read::<List>(key)?.is_some();
     let wanted = count.unwrap_or(1);
-    let popped: Vec<Vec<u8>> =
-        call.store.edit(key, |list: &mut List| (0..wanted.min(list.len())).filter_map(|_| pop(list)).collect())?;
+    let popped: Vec<Vec<u8>> = call
+        .store
+        .edit(key, |list: &mut List| (0..wanted.min(list.len())).filter_map(|_| pop(list)).collect())?;
     match count {
         None => call.reply.bulk_or_null(popped.first().map(|element| &**element)),
         Some(_) if !exists => call.reply.null_array(),
@@ -79,7 +80,8 @@ pub(super) fn lrem(call: &mut Call<'_>) -> Outcome {
     let count = integer(call.args.at(2))?;
     let element = call.args.at(3);
     let removed = call.store.edit(call.args.at(1), |list: &mut List| {
-        let limit = if count == 0 { usize::MAX } else { usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) };
+        let limit =
+            if count == 0 { usize::MAX } else { usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) };
         let mut removed = 0;
         let mut keep = |found: &Vec<u8>| {
             let remove = removed < limit && found == element;

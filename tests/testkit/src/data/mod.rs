@@ -90,7 +90,13 @@ pub(crate) struct World {
 
 impl World {
     /// Runs one command and appends its reply to `out`. `args` has at least a name.
-    pub(crate) fn run(&mut self, args: Args<'_>, session: &mut Session, peers: &dyn Peers, out: &mut Vec<u8>) {
+    pub(crate) fn run(
+        &mut self,
+        args: Args<'_>,
+        session: &mut Session,
+        peers: &dyn Peers,
+        out: &mut Vec<u8>,
+    ) {
         let mut reply = Reply::new(out, session.resp3);
         let Some(command) = self.table.find(args.at(0)).filter(|command| self.knows(command)) else {
             reply.error(&unknown_command(args));

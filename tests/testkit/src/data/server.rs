@@ -70,7 +70,8 @@ pub(super) fn info(call: &mut Call<'_>) -> Outcome {
     let all = call.args.len() == 1;
     let wanted = |section: &str| {
         all || call.args.from(1).any(|arg| {
-            let any = [&b"all"[..], b"default", b"everything"].iter().any(|word| arg.eq_ignore_ascii_case(word));
+            let any =
+                [&b"all"[..], b"default", b"everything"].iter().any(|word| arg.eq_ignore_ascii_case(word));
             any || arg.eq_ignore_ascii_case(section.as_bytes())
         })
     };
@@ -94,8 +95,11 @@ pub(super) fn info(call: &mut Call<'_>) -> Outcome {
         }
     }
     sections.push(("Keyspace", keyspace));
-    let shown: Vec<String> =
-        sections.into_iter().filter(|(name, _)| wanted(name)).map(|(name, body)| format!("# {name}\r\n{body}")).collect();
+    let shown: Vec<String> = sections
+        .into_iter()
+        .filter(|(name, _)| wanted(name))
+        .map(|(name, body)| format!("# {name}\r\n{body}"))
+        .collect();
     call.reply.verbatim(&shown.join("\r\n"));
     Ok(())
 }
@@ -138,7 +142,9 @@ fn config_set(call: &mut Call<'_>) -> Outcome {
     for at in (2..call.args.len()).step_by(2) {
         let name = String::from_utf8_lossy(call.args.at(at)).to_ascii_lowercase();
         if !CONFIG_DEFAULTS.iter().any(|(known, _)| *known == name) {
-            return Err(Failure::text(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'")));
+            return Err(Failure::text(format!(
+                "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
+            )));
         }
         changes.push((name, String::from_utf8_lossy(call.args.at(at + 1)).into_owned()));
     }

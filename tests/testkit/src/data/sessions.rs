@@ -193,7 +193,9 @@ fn set_info(call: &mut Call<'_>) -> Outcome {
     };
     if !value.iter().all(u8::is_ascii_graphic) {
         let attribute = String::from_utf8_lossy(attribute);
-        return Err(Failure::text(format!("ERR {attribute} cannot contain spaces, newlines or special characters.")));
+        return Err(Failure::text(format!(
+            "ERR {attribute} cannot contain spaces, newlines or special characters."
+        )));
     }
     *field = String::from_utf8_lossy(value).into_owned();
     call.reply.ok();
@@ -207,7 +209,8 @@ fn list(call: &mut Call<'_>) -> Outcome {
             return Err(Failure::Syntax);
         }
         let invalid = || Failure::text("ERR Invalid client ID");
-        let ids: Result<Vec<_>, _> = call.args.from(3).map(|id| parse_integer(id).ok_or_else(invalid)).collect();
+        let ids: Result<Vec<_>, _> =
+            call.args.from(3).map(|id| parse_integer(id).ok_or_else(invalid)).collect();
         wanted = Some(ids?);
     }
     let mut lines = vec![(call.session.id, call.session.describe())];

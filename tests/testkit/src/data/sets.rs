@@ -12,7 +12,9 @@ pub(super) fn sadd(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn srem(call: &mut Call<'_>) -> Outcome {
     let members = call.args.from(2);
-    let removed = call.store.edit(call.args.at(1), |set: &mut Set| members.filter(|member| set.remove(*member)).count())?;
+    let removed = call
+        .store
+        .edit(call.args.at(1), |set: &mut Set| members.filter(|member| set.remove(*member)).count())?;
     call.reply.count(removed);
     Ok(())
 }

@@ -148,7 +148,11 @@ impl Store {
     }
 
     /// Changes the value of `key`, if there is one, and removes the key when nothing is left of it.
-    pub(crate) fn edit<T: Kind, R: Default>(&mut self, key: &[u8], edit: impl FnOnce(&mut T) -> R) -> Result<R, Failure> {
+    pub(crate) fn edit<T: Kind, R: Default>(
+        &mut self,
+        key: &[u8],
+        edit: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, Failure> {
         let Some(value) = self.read::<T>(key)? else { return Ok(R::default()) };
         let result = edit(value);
         if value.is_nothing() {

@@ -162,7 +162,10 @@ mod tests {
         let table = Table::default();
         assert_eq!(table.by_name.len(), COMMANDS.len());
         for command in COMMANDS {
-            assert!(command.name.len() <= NAME_BYTES_MAX && !command.name.bytes().any(|byte| byte.is_ascii_uppercase()));
+            assert!(
+                command.name.len() <= NAME_BYTES_MAX
+                    && !command.name.bytes().any(|byte| byte.is_ascii_uppercase())
+            );
             assert!(std::ptr::eq(table.find(command.name.to_uppercase().as_bytes()).unwrap(), command));
         }
         assert!(table.find(&[b'x'; 100]).is_none());

@@ -359,7 +359,11 @@ fn passwords() {
     ] {
         assert_eq!(client.run(line), answer, "{line}");
     }
-    assert!(client.run("HELLO 3").starts_with("-NOAUTH HELLO must be called with the client already authenticated"));
+    assert!(
+        client
+            .run("HELLO 3")
+            .starts_with("-NOAUTH HELLO must be called with the client already authenticated")
+    );
     assert!(!client.session.resp3);
     assert!(client.run("HELLO 3 AUTH user pw").starts_with("%7|"));
     assert_eq!(client.run("GET k"), "_|");
@@ -422,8 +426,15 @@ fn every_command_answers_once_whatever_its_arguments() {
         let mut client = Client::new(resp3);
         for round in 0..200 {
             if round % 20 == 0 {
-                for line in ["FLUSHALL", "SELECT 0", "SET k 5", "HSET 3 k 5", "RPUSH 0 k 3", "SADD -1 k", "ZADD GET 1 k 2 3"]
-                {
+                for line in [
+                    "FLUSHALL",
+                    "SELECT 0",
+                    "SET k 5",
+                    "HSET 3 k 5",
+                    "RPUSH 0 k 3",
+                    "SADD -1 k",
+                    "ZADD GET 1 k 2 3",
+                ] {
                     client.run(line);
                 }
             }

@@ -84,7 +84,13 @@ struct AddOutcome {
     score: Option<f64>,
 }
 
-fn add_one(set: &mut SortedSet, flags: AddFlags, member: &[u8], score: f64, outcome: &mut AddOutcome) -> Outcome {
+fn add_one(
+    set: &mut SortedSet,
+    flags: AddFlags,
+    member: &[u8],
+    score: f64,
+    outcome: &mut AddOutcome,
+) -> Outcome {
     let old = set.score(member);
     let new = if flags.increments { old.unwrap_or(0.0) + score } else { score };
     if new.is_nan() {
@@ -107,8 +113,9 @@ fn add_one(set: &mut SortedSet, flags: AddFlags, member: &[u8], score: f64, outc
 
 pub(super) fn zrem(call: &mut Call<'_>) -> Outcome {
     let members = call.args.from(2);
-    let removed =
-        call.store.edit(call.args.at(1), |set: &mut SortedSet| members.filter(|member| set.remove(member)).count())?;
+    let removed = call
+        .store
+        .edit(call.args.at(1), |set: &mut SortedSet| members.filter(|member| set.remove(member)).count())?;
     call.reply.count(removed);
     Ok(())
 }
@@ -191,7 +198,9 @@ pub(super) fn zrange(call: &mut Call<'_>) -> Outcome {
         }
     }
     if limit.is_some() && !by_score {
-        return Err(Failure::text("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX"));
+        return Err(Failure::text(
+            "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+        ));
     }
     let (first, last) = (call.args.at(2), call.args.at(3));
     let found: Vec<(&[u8], f64)> = if by_score {

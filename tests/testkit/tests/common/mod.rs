@@ -30,7 +30,11 @@ impl Client {
     pub fn expect(&mut self, bytes: &str) {
         let mut found = vec![0; bytes.len()];
         let result = self.0.read_exact(&mut found);
-        assert!(result.is_ok(), "{result:?} instead of {bytes:?}; so far {:?}", String::from_utf8_lossy(&found));
+        assert!(
+            result.is_ok(),
+            "{result:?} instead of {bytes:?}; so far {:?}",
+            String::from_utf8_lossy(&found)
+        );
         assert_eq!(String::from_utf8_lossy(&found), bytes);
     }
 
