@@ -3,6 +3,8 @@
 mod machine;
 mod options;
 mod pushes;
+#[cfg(test)]
+mod tests;
 mod tickets;
 mod url;
 

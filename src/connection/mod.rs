@@ -108,13 +108,13 @@ impl Connection {
     #[inline]
     pub fn has_room(&self, reserved: usize) -> bool {
         self.is_ready()
-            && self.pipeline.len() + reserved < self.config.inflight_max
+            && self.pipeline.in_flight() + reserved < self.config.inflight_max
             && self.pipeline.bytes() < self.config.queued_bytes_max
     }
 
     /// Commands queued or awaiting their reply.
     pub fn in_flight(&self) -> usize {
-        self.pipeline.len()
+        self.pipeline.in_flight()
     }
 
     /// The endpoint, for errors.

@@ -66,7 +66,7 @@ impl Pipeline {
     }
 
     /// Commands that are queued or await their reply.
-    pub fn len(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.live
     }
 
@@ -136,7 +136,7 @@ impl Pipeline {
         at == self.log.end()
     }
 
-    /// The next send: everything queued, without gaps, up to [`SEND_MAX`].
+    /// The next send: everything queued, without gaps, up to 1 MiB.
     pub fn transmit(&mut self) -> Transmit {
         debug_assert!(self.sending.is_empty(), "one send at a time");
         let mut out = Transmit::new();
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(pipeline.pop(), Some(Some(ticket(2))));
         assert_eq!(pipeline.pop(), Some(Some(ticket(4))));
         assert_eq!(pipeline.pop(), None);
-        assert_eq!((pipeline.len(), pipeline.bytes()), (0, 0));
+        assert_eq!((pipeline.in_flight(), pipeline.bytes()), (0, 0));
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
         assert!(pipeline.has_transmit());
         pipeline.cancel(numbers[0]);
         assert!(!pipeline.has_transmit());
-        assert_eq!((pipeline.len(), pipeline.bytes()), (0, 0));
+        assert_eq!((pipeline.in_flight(), pipeline.bytes()), (0, 0));
     }
 
     // the kernel took all of the first, a part of the second, nothing of the third.

@@ -1,7 +1,7 @@
 //! Systems that refuse io_uring, whole or in part (H38): a child of this process runs under a seccomp filter.
 
 use crate::harness::*;
-use respiral::engine::{AnyEngine, Engine, EngineKind, EngineReason, RunningEngine, UringRefusal};
+use respiral::engine::{AnyEngine, EngineKind, EngineReason, RunningEngine, UringRefusal};
 use seccompiler::{SeccompAction, SeccompFilter, apply_filter};
 use std::io::Write;
 use std::process::Command;

@@ -25,4 +25,4 @@ macro_rules! fixed {
         }
     };
 }
-pub(self) use fixed;
+use fixed;
