@@ -214,6 +214,18 @@ impl<'a> Decoder<'a> {
         Some(value)
     }
 
+    /// Passes an `OK` in front; true when there was one.
+    #[inline]
+    pub(super) fn plain_ok(&mut self) -> bool {
+        match self.current.strip_prefix(b"+OK\r\n") {
+            Some(later) => {
+                self.current = later;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// True when the next value is null; nothing is read.
     #[inline]
     pub(super) fn is_null(&self) -> bool {

@@ -242,10 +242,7 @@ impl Scanner {
                     }
                     let kind = rest[0];
                     self.begin_value(kind)?;
-                    if let Some(used) = leaf(rest, self.leaf_max) {
-                        at += used;
-                        self.end_value()
-                    } else if matches!(kind, b'$' | b'*' | b'%' | b'~' | b'>' | b'|')
+                    if matches!(kind, b'$' | b'*' | b'%' | b'~' | b'>' | b'|')
                         && let Some((count, used)) = number::length_line(&rest[1..])
                     {
                         at += 1 + used;
@@ -253,6 +250,9 @@ impl Scanner {
                             b'$' => self.begin_body(count, at)?,
                             _ => self.open_aggregate(kind, count as u64)?,
                         }
+                    } else if let Some(used) = leaf(rest, self.leaf_max) {
+                        at += used;
+                        self.end_value()
                     } else {
                         self.state = State::Line(kind);
                         at += 1;
