@@ -47,7 +47,10 @@ impl<'l> Encoder<'l> {
             debug_assert!(self.missing.is_none(), "a command is begun once");
             self.missing = Some(count);
         }
-        self.header(b'*', count);
+        match u8::try_from(count) {
+            Ok(count @ 0..=9) => self.log.append(&[b'*', b'0' + count, b'\r', b'\n']),
+            _ => self.header(b'*', count),
+        }
     }
 
     /// Appends bytes as they are: a static prefix of the command, its header and first arguments. In debug builds they
