@@ -21,7 +21,7 @@ fn keep(decoder: &mut Decoder<'_>, len: usize) -> Result<Chain, ConversionError>
 }
 
 /// The pieces in which a string lies, in order. See [`Blob::chunks`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Chunks<'a> {
     first: Option<&'a [u8]>,
     segments: std::slice::Iter<'a, Segment>,
@@ -36,6 +36,13 @@ impl<'a> Chunks<'a> {
 
     fn of_chain(chain: &'a Chain, skip: usize, left: usize) -> Self {
         Self { first: None, segments: chain.segments().iter(), skip, left }
+    }
+}
+
+impl fmt::Debug for Chunks<'_> {
+    /// The length only: the content is the user's.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chunks({} bytes)", self.left)
     }
 }
 

@@ -6,8 +6,9 @@
 //! the end of a piece. Bodies of strings are skipped by their length. Everything is validated here, once, so that the
 //! decoder may trust the shape of what it reads.
 //!
-//! Work is linear in the bytes: a body byte is not looked at at all, a byte of a line or a header at most twice (a short
-//! value that lies whole in a piece is first tried without the machine).
+//! Work is linear in the bytes: those of a body are not looked at at all, those of a line are searched once. Only the
+//! front of a value, 25 bytes at most, is tried without the machine first, which is all that a short one needs when it
+//! lies whole in a piece; where that fails (once per piece) the machine looks at it again.
 
 mod fault;
 mod leaf;
@@ -75,7 +76,6 @@ enum State {
 /// assert_eq!(end, Scan::Complete { consumed: 4, kind: FrameKind::Reply, error: false });
 /// # Ok::<(), respiral::error::ProtocolError>(())
 /// ```
-#[derive(Debug)]
 pub struct Scanner {
     /// Bytes of the current frame before this call; zero exactly between frames.
     len: usize,
@@ -136,7 +136,8 @@ impl Scanner {
         }
     }
 
-    /// The connection changed its protocol (`HELLO`): from the next frame on.
+    /// The connection changes its protocol. The reply to `HELLO 3` is RESP3 already: call this before it can arrive, and
+    /// again when the server refused.
     pub fn set_resp3(&mut self, resp3: bool) {
         self.resp3 = resp3;
     }
@@ -376,5 +377,17 @@ impl Scanner {
         held.clear();
         self.held = held;
         complete
+    }
+}
+
+impl std::fmt::Debug for Scanner {
+    /// No bytes: the content is the user's.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scanner")
+            .field("resp3", &self.resp3)
+            .field("state", &self.state)
+            .field("len", &self.len)
+            .field("depth", &self.stack.len())
+            .finish_non_exhaustive()
     }
 }
