@@ -24,10 +24,10 @@ pub struct Encoder<'l> {
     missing: Option<usize>,
 }
 
-/// Values up to this size are assembled with their header on the stack and appended once.
-const SMALL: usize = 48;
-/// `$nn\r\n`, the value, `\r\n`.
-const FRAME: usize = SMALL + 7;
+/// Values up to this size (two digits) are assembled with their header on the stack and appended once.
+const SMALL: usize = 96;
+/// A constant in front of it may have this size.
+const PREFIX: usize = 32;
 
 impl<'l> Encoder<'l> {
     /// An encoder of one command.
@@ -47,7 +47,10 @@ impl<'l> Encoder<'l> {
             debug_assert!(self.missing.is_none(), "a command is begun once");
             self.missing = Some(count);
         }
-        self.header(b'*', count);
+        match u8::try_from(count) {
+            Ok(count @ 0..=9) => self.log.append(&[b'*', b'0' + count, b'\r', b'\n']),
+            _ => self.header(b'*', count),
+        }
     }
 
     /// Appends bytes as they are: a static prefix of the command, its header and first arguments. In debug builds they
@@ -79,30 +82,58 @@ impl<'l> Encoder<'l> {
     /// One argument.
     #[inline]
     pub fn arg(&mut self, value: &[u8]) {
+        self.assemble::<{ SMALL + 7 }>(b"", value);
+    }
+
+    /// [`raw`](Self::raw) and [`arg`](Self::arg) in one append: the shortest way for a command with a key. Meant for a
+    /// constant prefix of at most 32 bytes; a longer one is appended alone.
+    ///
+    /// ```
+    /// # let mut log = respiral::buf::Log::new(4096);
+    /// let mut encoder = respiral::resp::Encoder::new(&mut log);
+    /// encoder.raw_arg(b"*2\r\n$3\r\nGET\r\n", b"key:123");
+    /// encoder.finish();
+    /// ```
+    #[inline(always)]
+    pub fn raw_arg(&mut self, prefix: &[u8], value: &[u8]) {
+        self.assemble::<{ PREFIX + SMALL + 7 }>(prefix, value);
+    }
+
+    /// Prefix, header, value and line end on the stack, and from there to the log.
+    #[inline(always)]
+    fn assemble<const FRAME: usize>(&mut self, prefix: &[u8], value: &[u8]) {
         self.count_argument();
-        let len = value.len();
-        if len > SMALL {
-            return self.large(value);
+        let (before, len) = (prefix.len(), value.len());
+        if len > SMALL || before + SMALL + 7 > FRAME {
+            return self.large(prefix, value);
         }
         let mut frame = [0; FRAME];
-        frame[0] = b'$';
+        frame[..before].copy_from_slice(prefix);
+        let header = &mut frame[before..before + 5];
+        header[0] = b'$';
         let start = if len < 10 {
-            frame[1] = b'0' + len as u8;
-            frame[2..4].copy_from_slice(b"\r\n");
-            4
+            header[1] = b'0' + len as u8;
+            header[2] = b'\r';
+            header[3] = b'\n';
+            before + 4
         } else {
-            frame[1] = b'0' + (len / 10) as u8;
-            frame[2] = b'0' + (len % 10) as u8;
-            frame[3..5].copy_from_slice(b"\r\n");
-            5
+            header[1] = b'0' + (len / 10) as u8;
+            header[2] = b'0' + (len % 10) as u8;
+            header[3] = b'\r';
+            header[4] = b'\n';
+            before + 5
         };
-        frame[start..start + len].copy_from_slice(value);
-        frame[start + len..start + len + 2].copy_from_slice(b"\r\n");
+        let body = &mut frame[start..start + len + 2];
+        let (text, end) = body.split_at_mut(len);
+        text.copy_from_slice(value);
+        end.copy_from_slice(b"\r\n");
         self.log.append(&frame[..start + len + 2]);
     }
 
     #[cold]
-    fn large(&mut self, value: &[u8]) {
+    #[inline(never)]
+    fn large(&mut self, prefix: &[u8], value: &[u8]) {
+        self.log.append(prefix);
         self.header(b'$', value.len());
         self.log.append(value);
         self.log.append(b"\r\n");

@@ -8,6 +8,9 @@ use crate::resp::number;
 /// Any reply that says that it was done. Null is no such reply: a `SET … NX` that did not set answers null.
 impl FromReply for () {
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
+        if decoder.plain_ok() {
+            return Ok(());
+        }
         let mut ahead = decoder.clone();
         match ahead.head()? {
             head @ (Head::Line(b'-', _) | Head::String(b'!', _) | Head::Null | Head::End) => {
@@ -24,6 +27,9 @@ impl FromReply for () {
 
 impl FromReply for bool {
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
+        if decoder.plain_ok() {
+            return Ok(true);
+        }
         match decoder.head()? {
             Head::Boolean(value) => Ok(value),
             Head::Integer(0) => Ok(false),
