@@ -44,10 +44,8 @@ pub trait Engine {
     fn poll(&mut self, budget: usize, out: &mut Vec<Completion>) -> io::Result<bool>;
 
     /// To be called right before waiting for [`wake_fd`](Self::wake_fd): clears the descriptor, then looks once more.
-    /// False when there is something to poll or to flush; waiting then could last for ever.
-    ///
-    /// It also clears what was written to a [`notifier`](Self::notifier), so look at what that announces *after* this
-    /// returned true.
+    /// False when there is something to poll or to flush; waiting then could last for ever. After a write to a
+    /// [`notifier`](Self::notifier) it says false until the next `poll`, so no notification is lost.
     fn may_park(&mut self) -> io::Result<bool>;
 
     /// Makes the descriptor readable at about this time; takes effect with the next `flush`. Spurious wake-ups are

@@ -137,6 +137,23 @@ pub fn a_notifier_wakes_from_another_thread(kind: EngineKind) {
     host.finish();
 }
 
+/// A thread that notifies while the host is about to park: the notification must not be cleared unseen.
+pub fn a_notification_is_not_lost_while_parking(kind: EngineKind) {
+    let mut host = Host::new(kind);
+    let mut notifier = std::fs::File::from(host.engine.notifier().unwrap());
+    for _ in 0..100 {
+        while host.turn() || !host.engine.may_park().unwrap() {}
+        notifier.write_all(&1u64.to_ne_bytes()).unwrap();
+        assert!(!host.engine.may_park().unwrap(), "the notification was not seen");
+        host.turn();
+    }
+    // Many notifications are one.
+    (0..1000).for_each(|_| notifier.write_all(&1u64.to_ne_bytes()).unwrap());
+    host.turn();
+    assert!(host.idle(20 * MS) < 5);
+    host.finish();
+}
+
 pub fn an_idle_engine_is_silent(kind: EngineKind) {
     let (listener, _) = listen();
     let mut host = Host::new(kind);
