@@ -2,6 +2,7 @@
 //!
 //! Each test is named after what it proves; `hNN` is the hazard of that number in the design. The harness checks the
 //! order of completions all the time, and after each test that no descriptor, thread or buffer is left.
+#![expect(clippy::unwrap_used, reason = "a test panics when something fails")]
 
 mod closing;
 mod connecting;

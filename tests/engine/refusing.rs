@@ -1,9 +1,10 @@
 //! Systems that refuse io_uring, whole or in part (H38): a child of this process runs under a seccomp filter.
 
 use crate::harness::*;
-use respiral::engine::{AnyEngine, Engine, EngineKind, EngineReason, RunningEngine, UringRefusal};
+use respiral::engine::{AnyEngine, EngineKind, EngineReason, RunningEngine, UringRefusal};
 use seccompiler::{SeccompAction, SeccompFilter, apply_filter};
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 /// The number of the system call that the child must do without.
@@ -76,6 +77,49 @@ fn child() {
     drop((peer, listener));
     assert_eq!(descriptors(), before);
     assert_eq!(respiral::engine::leaked_engines(), 0);
+    println!("child done");
+}
+
+/// The variable that makes a child of this process live with no locked memory.
+const POOR: &str = "RESPIRAL_ENGINE_TEST_POOR";
+
+/// Rings count against the limit of locked memory, except for root (H37).
+#[test]
+fn h37_no_locked_memory() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "refusing::poor_child", "--nocapture", "--test-threads=1"]).env(POOR, "1");
+    if rustix::process::geteuid().is_root() {
+        command.uid(65534).gid(65534);
+    }
+    match command.output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && said.contains("child done"), "{said}");
+        }
+        // The test binary lies where only its owner can run it.
+        Err(e) => assert_eq!(e.kind(), std::io::ErrorKind::PermissionDenied),
+    }
+}
+
+#[test]
+fn poor_child() {
+    if std::env::var(POOR).is_err() {
+        return;
+    }
+    let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    rustix::process::setrlimit(rustix::process::Resource::Memlock, none).unwrap();
+    let (engine, info) = AnyEngine::new(&options(EngineKind::Auto)).unwrap();
+    drop(engine);
+    println!("{info}");
+    match info.reason {
+        EngineReason::Refused(UringRefusal::LockedMemory { .. }) => {
+            assert!(info.to_string().contains("ulimit -l"), "{info}");
+        }
+        // Kernels that charge the memory to a control group instead.
+        EngineReason::SelfTestPassed => {}
+        other => panic!("{other:?}"),
+    }
     println!("child done");
 }
 
