@@ -21,6 +21,7 @@ const CALLS: [(&str, i64, i32); 6] = [
 
 #[test]
 fn h38_each_call_refused() {
+    let _alone = alone();
     for (at, (call, ..)) in CALLS.iter().enumerate() {
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "refusing::child", "--nocapture", "--test-threads=1"])
@@ -86,6 +87,7 @@ const POOR: &str = "RESPIRAL_ENGINE_TEST_POOR";
 /// Rings count against the limit of locked memory, except for root (H37).
 #[test]
 fn h37_no_locked_memory() {
+    let _alone = alone();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "refusing::poor_child", "--nocapture", "--test-threads=1"]).env(POOR, "1");
     if rustix::process::geteuid().is_root() {
@@ -125,6 +127,7 @@ fn poor_child() {
 
 #[test]
 fn the_choice_is_told() {
+    let _alone = alone();
     let (engine, info) = AnyEngine::new(&options(EngineKind::Uring)).unwrap();
     assert_eq!(
         (info.kind, &info.reason, info.to_string()),
@@ -143,6 +146,7 @@ fn the_choice_is_told() {
 
 #[test]
 fn bad_options_are_named() {
+    let _alone = alone();
     let refused = AnyEngine::new(&options(EngineKind::Auto).buffer_count(100)).map(|_| ()).unwrap_err();
     assert!(refused.to_string().contains("buffer_count"), "{refused}");
 }
