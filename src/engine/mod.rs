@@ -3,7 +3,6 @@
 //! An engine belongs to the thread that made it. It never blocks (except for a bounded time in `close`), and its
 //! [`wake_fd`](Engine::wake_fd) becomes readable when `poll` would yield something: that descriptor is all that a host
 //! runtime has to wait for. [`AnyEngine`] is the one to use: io_uring where it works, epoll where it does not.
-#![allow(unsafe_code)]
 
 mod alarm;
 mod choose;
@@ -12,7 +11,9 @@ mod options;
 mod sending;
 mod socket;
 mod token;
+#[allow(unsafe_code)]
 mod uring;
+#[allow(unsafe_code)]
 mod wake;
 
 pub use choose::{AnyEngine, EngineInfo, EngineReason, RunningEngine};
