@@ -7,28 +7,37 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A test that takes longer hangs.
 pub const LIMIT: Duration = Duration::from_secs(20);
 
+/// Descriptors are counted, so tests of one process take turns.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs one test alone, and checks that the process is as before.
 pub fn run(kind: EngineKind, test: fn(EngineKind)) {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let before = descriptors();
     test(kind);
     assert_eq!(descriptors(), before, "descriptors are left open");
     assert_eq!(leaked_engines(), 0, "an engine was leaked");
+    assert_eq!(kernel_threads(), 0, "the kernel started a thread (H30)");
 }
 
 pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-pub fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").unwrap().count()
+/// Threads that the kernel started in this process for a ring; the test runner's own come and go.
+pub fn kernel_threads() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("iou-")).count()
 }
 
 pub fn options(kind: EngineKind) -> EngineOptions {

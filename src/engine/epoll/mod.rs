@@ -7,6 +7,7 @@
 //! host parks only after a look that found nothing ready (H14).
 
 mod connection;
+#[allow(unsafe_code)]
 mod poller;
 
 use super::alarm::Alarm;

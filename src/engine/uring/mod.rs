@@ -110,7 +110,7 @@ impl Engine for UringEngine {
     }
 
     fn notifier(&self) -> io::Result<OwnedFd> {
-        self.wake_fd()
+        self.live.as_ref().ok_or(io::ErrorKind::NotConnected)?.notified.duplicate()
     }
 
     fn pool(&self) -> &BufferPool {
@@ -156,7 +156,12 @@ struct Live {
     ring: Ring,
     buffers: BufRing,
     pool: BufferPool,
+    /// Registered with the ring: signalled with each completion.
     wake: EventFd,
+    /// What others write to. Not `wake`: that one is cleared whenever the host is about to park, and a notification
+    /// must not be cleared with it. The ring polls this one, so a notification is a completion like any other.
+    notified: EventFd,
+    notified_in_flight: bool,
     connections: Vec<Connection>,
     /// Receives that wait for a buffer, in the order in which they ran out of them (H19).
     starved: VecDeque<ConnectionId>,
@@ -186,6 +191,8 @@ impl Live {
             buffers,
             pool,
             wake,
+            notified: EventFd::new().map_err(|e| UringRefusal::of("eventfd", &e))?,
+            notified_in_flight: false,
             connections: Vec::new(),
             starved: VecDeque::new(),
             arming: 0,
@@ -446,8 +453,9 @@ impl Live {
             Kind::Connect => self.on_connected(token.id, result, out),
             Kind::Cancel => self.on_cancelled(token.id, result),
             Kind::Alarm => self.on_alarm(),
+            Kind::Wake => self.on_notified(result, entry.flags()),
             // It moved the alarm, or came too late: then the alarm's own completion is here or on its way.
-            Kind::AlarmUpdate | Kind::Socket | Kind::Wake => {}
+            Kind::AlarmUpdate | Kind::Socket => {}
         }
     }
 
@@ -539,12 +547,25 @@ impl Live {
         self.alarm.on_fired(Instant::now());
     }
 
+    fn on_notified(&mut self, result: i32, flags: u32) {
+        if !cqueue::more(flags) {
+            self.notified_in_flight = false;
+        }
+        if result >= 0 {
+            // An eventfd of ours that is not read stays readable: nothing is lost.
+            let _ = self.notified.drain();
+        }
+    }
+
     /// Tells the failure, once.
     fn fail(&mut self, index: usize, failure: ConnectionFailure, out: &mut Vec<Completion>) {
         let id = self.id_of(index);
         let connection = &mut self.connections[index];
         if matches!(connection.phase, Phase::Connecting | Phase::Open) {
             connection.phase = Phase::Failed;
+            if connection.receive == Receive::Starved {
+                connection.receive = Receive::Idle;
+            }
             if let Some(send) = &mut connection.send
                 && !send.in_flight
                 && let Some(bytes) = send.progress.finish()
@@ -561,6 +582,7 @@ impl Live {
         self.buffers.provide();
         self.feed_starved();
         self.set_alarm();
+        self.watch_notified();
         if self.ring.has_queued() {
             self.ring.submit()?;
         }
@@ -585,6 +607,18 @@ impl Live {
         // SAFETY: the timespecs are boxed and live as long as the ring. They are written again only for a later entry
         // of their kind; should the earlier one still be queued, it merely gets the newer time.
         unsafe { self.ring.push(entry) };
+    }
+
+    /// Polls the notifier's descriptor, until closed: a multishot that the kernel ends only when the completion queue
+    /// is full, and then another one.
+    fn watch_notified(&mut self) {
+        if !self.notified_in_flight {
+            self.notified_in_flight = true;
+            let entry =
+                opcode::PollAdd::new(Fd(self.notified.raw()), libc::POLLIN as u32).multi(true).build();
+            // SAFETY: it points to nothing, and the descriptor is closed after everything is reaped.
+            unsafe { self.ring.push(entry.user_data(Token::of_engine(Kind::Wake).pack())) };
+        }
     }
 
     fn poll(&mut self, budget: usize, out: &mut Vec<Completion>) -> io::Result<bool> {
@@ -624,6 +658,7 @@ impl Live {
             && !self.ring.has_completions()
             && !self.ring.has_queued()
             && self.alarm.due().is_none()
+            && self.notified_in_flight
             && !self.can_feed_starved())
     }
 
@@ -633,8 +668,11 @@ impl Live {
     fn quiesce(&mut self, bound: Duration, out: &mut Vec<Completion>) -> io::Result<bool> {
         out.append(&mut self.ready);
         let deadline = Instant::now() + bound;
-        if self.alarm_in_flight {
-            self.push_cancel(Token::of_engine(Kind::Alarm));
+        for (in_flight, kind) in [(self.alarm_in_flight, Kind::Alarm), (self.notified_in_flight, Kind::Wake)]
+        {
+            if in_flight {
+                self.push_cancel(Token::of_engine(kind));
+            }
         }
         for index in 0..self.connections.len() {
             match self.connections[index].phase {

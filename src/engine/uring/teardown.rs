@@ -72,3 +72,52 @@ impl Live {
         connections
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::UringEngine;
+    use crate::engine::{Engine, EngineKind, EngineOptions};
+    use crate::io::{Address, Completion, ConnectionId, Op, SocketOptions};
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    // H7: a child that drops what it inherited leaves the parent's connections alone.
+    #[test]
+    fn a_forked_child_only_closes_descriptors() {
+        let Ok(mut engine) = UringEngine::new(&EngineOptions::new().kind(EngineKind::Uring)) else { return };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap());
+        let id = ConnectionId { index: 0, generation: 0 };
+        engine.submit(Op::Connect { id, address, options: SocketOptions::default() });
+        engine.flush().unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut told = Vec::new();
+        while told.is_empty() {
+            engine.poll(8, &mut told).unwrap();
+            engine.flush().unwrap();
+        }
+
+        // SAFETY: the child calls nothing that could wait for a lock of another thread but the allocator, which the C
+        // library makes safe to use after fork; it ends with _exit.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            drop(engine);
+            // SAFETY: always safe; nothing of the parent's is flushed or destroyed.
+            unsafe { libc::_exit(0) }
+        }
+        let mut status = 0;
+        // SAFETY: one valid int, for the length of the call.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
+
+        peer.write_all(b"still here").unwrap();
+        told.clear();
+        while told.is_empty() {
+            engine.poll(8, &mut told).unwrap();
+            engine.flush().unwrap();
+        }
+        assert!(matches!(&told[..], [Completion::Received { segment, .. }] if segment[..] == *b"still here"));
+        drop(engine);
+        assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0);
+    }
+}
