@@ -6,18 +6,18 @@
 #![cfg_attr(not(feature = "engine"), allow(dead_code))]
 
 // Layers, lowest first. A file imports only from layers above it in this list (tests/tidy.rs).
-pub mod error;
-mod id;
 pub mod buf;
-pub mod io;
-pub mod resp;
+pub mod client;
 pub mod command;
 pub mod connection;
-pub mod client;
-#[cfg(feature = "engine")]
-pub mod engine;
 #[cfg(feature = "engine")]
 pub mod driver;
+#[cfg(feature = "engine")]
+pub mod engine;
+pub mod error;
+mod id;
+pub mod io;
+pub mod resp;
 
 pub use client::{ConnectOptions, PushListener};
 pub use connection::Protocol;

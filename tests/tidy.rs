@@ -80,7 +80,8 @@ fn imports_go_down() {
             faults.push(format!("{name}: `{module}` has no layer"));
             continue;
         };
-        let highest = ONLY_UP_TO.iter().find(|(limited, _)| *limited == module).map_or(own, |(_, layer)| layer + 1);
+        let highest =
+            ONLY_UP_TO.iter().find(|(limited, _)| *limited == module).map_or(own, |(_, layer)| layer + 1);
         for (number, line) in fs::read_to_string(&path).expect("readable").lines().enumerate() {
             assert!(!code(line).contains("crate::{"), "{name}:{}: one `use` per module", number + 1);
             for import in imports(line) {
@@ -118,7 +119,8 @@ fn unsafe_stands_where_the_kernel_is() {
 #[test]
 fn the_core_reads_no_clock_and_rolls_no_dice() {
     let core = ["buf", "client", "command", "connection", "error", "io", "resp"];
-    let banned = ["Instant::now", "SystemTime::now", "thread::spawn", "thread::sleep", "std::net::Tcp", "rand::"];
+    let banned =
+        ["Instant::now", "SystemTime::now", "thread::spawn", "thread::sleep", "std::net::Tcp", "rand::"];
     let mut faults = Vec::new();
     for path in core.iter().flat_map(|module| rust_files(&format!("src/{module}"))) {
         let text = fs::read_to_string(&path).expect("readable");
@@ -141,11 +143,21 @@ fn the_core_reads_no_clock_and_rolls_no_dice() {
 
 #[test]
 fn nothing_is_left_unfinished() {
-    let words = [concat!("to", "do!("), concat!("unimple", "mented!("), concat!("FIX", "ME"), concat!("#[ig", "nore")];
+    let words = [
+        concat!("to", "do!("),
+        concat!("unimple", "mented!("),
+        concat!("FIX", "ME"),
+        concat!("#[ig", "nore"),
+    ];
     let mut faults = Vec::new();
     for path in ["src", "tests", "runtime-adapters"].iter().flat_map(|directory| rust_files(directory)) {
         let text = fs::read_to_string(&path).expect("readable");
-        faults.extend(words.iter().filter(|word| text.contains(*word)).map(|word| format!("{}: {word}", relative(&path))));
+        faults.extend(
+            words
+                .iter()
+                .filter(|word| text.contains(*word))
+                .map(|word| format!("{}: {word}", relative(&path))),
+        );
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

@@ -198,7 +198,9 @@ impl FreeBuffer {
     pub fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: a free buffer is neither with the kernel nor lent, `self` is the only holder of its index and is
         // borrowed mutably; the memory was zeroed at allocation, so it is initialised.
-        unsafe { std::slice::from_raw_parts_mut(self.pool.shared.address(self.index), self.pool.buffer_size()) }
+        unsafe {
+            std::slice::from_raw_parts_mut(self.pool.shared.address(self.index), self.pool.buffer_size())
+        }
     }
 
     /// The first `len` bytes as a segment.

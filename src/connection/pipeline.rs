@@ -171,7 +171,7 @@ impl Pipeline {
             }
             left -= taken;
         }
-        self.release();
+        self.release_bytes();
     }
 
     /// True while a send is outstanding.
@@ -180,19 +180,20 @@ impl Pipeline {
     }
 
     /// Takes the entry whose reply has arrived: `Some(None)` when its caller is gone, `None` when no reply is owed.
+    /// After a batch of these, [`release`](Self::release) gives the bytes back.
+    #[inline]
     pub fn pop(&mut self) -> Option<Option<TicketId>> {
-        self.drop_answered_gaps();
-        let front = self.entries.front()?;
+        if self.entries.front()?.is_gap {
+            self.drop_answered_gaps();
+        }
         if self.answered >= self.submitted {
             return None;
         }
-        let (ticket, end) = (front.ticket, front.end);
-        self.entries.pop_front();
+        let front = self.entries.pop_front()?;
         self.first += 1;
-        self.answered = end;
+        self.answered = front.end;
         self.live -= 1;
-        self.release();
-        Some(ticket)
+        Some(front.ticket)
     }
 
     /// True when a reply is owed for something that was given to the engine.
@@ -214,11 +215,18 @@ impl Pipeline {
             self.first += 1;
         }
         self.submitted = self.submitted.max(self.answered);
-        self.release();
+        self.release_bytes();
     }
 
-    /// A byte may go when its command is answered *and* the kernel is done with it.
-    fn release(&mut self) {
+    /// Gives back what is no longer needed: a byte may go when its command is answered *and* the kernel is done with it.
+    pub fn release(&mut self) {
+        if self.entries.front().is_some_and(|front| front.is_gap) {
+            return self.drop_answered_gaps();
+        }
+        self.release_bytes();
+    }
+
+    fn release_bytes(&mut self) {
         let unsent = self.sending.front().map_or(self.submitted, |range| range.0);
         self.log.release(self.answered.min(unsent));
     }
@@ -329,6 +337,7 @@ mod tests {
         assert_eq!(pipeline.pop(), Some(Some(ticket(2))));
         assert_eq!(pipeline.pop(), Some(Some(ticket(4))));
         assert_eq!(pipeline.pop(), None);
+        pipeline.release();
         assert_eq!((pipeline.in_flight(), pipeline.bytes()), (0, 0));
     }
 

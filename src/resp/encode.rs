@@ -24,10 +24,8 @@ pub struct Encoder<'l> {
     missing: Option<usize>,
 }
 
-/// Values up to this size (two digits) are assembled with their header on the stack and appended once.
-const SMALL: usize = 96;
-/// A constant in front of it may have this size.
-const PREFIX: usize = 32;
+/// What a value of less than 100 bytes has around it: `$nn\r\n` and `\r\n`.
+const HEADER: usize = 7;
 
 impl<'l> Encoder<'l> {
     /// An encoder of one command.
@@ -82,11 +80,10 @@ impl<'l> Encoder<'l> {
     /// One argument.
     #[inline]
     pub fn arg(&mut self, value: &[u8]) {
-        self.assemble::<{ SMALL + 7 }>(b"", value);
+        self.assemble(b"", value);
     }
 
-    /// [`raw`](Self::raw) and [`arg`](Self::arg) in one append: the shortest way for a command with a key. Meant for a
-    /// constant prefix of at most 32 bytes; a longer one is appended alone.
+    /// [`raw`](Self::raw) and [`arg`](Self::arg) in one append: the shortest way for a command with a key.
     ///
     /// ```
     /// # let mut log = respiral::buf::Log::new(4096);
@@ -96,20 +93,20 @@ impl<'l> Encoder<'l> {
     /// ```
     #[inline(always)]
     pub fn raw_arg(&mut self, prefix: &[u8], value: &[u8]) {
-        self.assemble::<{ PREFIX + SMALL + 7 }>(prefix, value);
+        self.assemble(prefix, value);
     }
 
-    /// Prefix, header, value and line end on the stack, and from there to the log.
-    #[inline(always)]
-    fn assemble<const FRAME: usize>(&mut self, prefix: &[u8], value: &[u8]) {
+    /// Prefix, header, value and line end, straight into the log.
+    #[inline]
+    fn assemble(&mut self, prefix: &[u8], value: &[u8]) {
         self.count_argument();
         let (before, len) = (prefix.len(), value.len());
-        if len > SMALL || before + SMALL + 7 > FRAME {
+        if len >= 100 {
             return self.large(prefix, value);
         }
-        let mut frame = [0; FRAME];
-        frame[..before].copy_from_slice(prefix);
-        let header = &mut frame[before..before + 5];
+        let Some(room) = self.log.room(before + len + HEADER) else { return self.large(prefix, value) };
+        room[..before].copy_from_slice(prefix);
+        let header = &mut room[before..before + 5];
         header[0] = b'$';
         let start = if len < 10 {
             header[1] = b'0' + len as u8;
@@ -123,14 +120,13 @@ impl<'l> Encoder<'l> {
             header[4] = b'\n';
             before + 5
         };
-        let body = &mut frame[start..start + len + 2];
+        let body = &mut room[start..start + len + 2];
         let (text, end) = body.split_at_mut(len);
         text.copy_from_slice(value);
         end.copy_from_slice(b"\r\n");
-        self.log.append(&frame[..start + len + 2]);
+        self.log.advance(start + len + 2);
     }
 
-    #[cold]
     #[inline(never)]
     fn large(&mut self, prefix: &[u8], value: &[u8]) {
         self.log.append(prefix);
