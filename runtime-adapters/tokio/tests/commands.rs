@@ -1,4 +1,5 @@
 //! The typed commands against the server of the test kit.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod typed_suite;
 

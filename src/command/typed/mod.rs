@@ -40,7 +40,7 @@ macro_rules! fixed {
         }
     };
 }
-pub(self) use fixed;
+use fixed;
 
 /// Implements [`Command`](crate::command::Command) for a command that ends in a list: the name, the required arguments,
 /// the list, and what is asked of its length.
@@ -71,7 +71,7 @@ macro_rules! variadic {
         }
     };
 }
-pub(self) use variadic;
+use variadic;
 
 /// Writes the frame of `name` with these arguments.
 #[inline]

@@ -50,20 +50,20 @@ fn scored(pairs: &[(&str, f64)]) -> Vec<(String, f64)> {
 /// The server refuses with this code.
 #[track_caller]
 fn assert_server<T: std::fmt::Debug>(result: Result<T>, code: &str) {
-    match result.unwrap_err() {
-        Error::Server(error) => assert_eq!(error.code(), code),
-        error => panic!("{error}"),
+    match result {
+        Err(Error::Server(error)) => assert_eq!(error.code(), code),
+        other => panic!("{other:?}"),
     }
 }
 
 /// The call is refused before it is sent, for this argument of this command.
 #[track_caller]
 fn assert_refused<T: std::fmt::Debug>(result: Result<T>, command: &str, argument: &str) {
-    match result.unwrap_err() {
-        Error::InvalidArgument(error) => {
+    match result {
+        Err(Error::InvalidArgument(error)) => {
             assert_eq!((error.command.as_deref(), &*error.what), (Some(command), argument));
         }
-        error => panic!("{error}"),
+        other => panic!("{other:?}"),
     }
 }
 
