@@ -8,6 +8,7 @@ pub mod connection;
 pub mod generic;
 pub mod hash;
 pub mod list;
+pub mod reply;
 pub mod server;
 pub mod set;
 pub mod sorted_set;

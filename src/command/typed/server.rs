@@ -2,9 +2,8 @@
 
 use super::{fixed, write};
 use crate::command::{Command, refused};
-use crate::error::{CommandName, ConversionError, Error};
-use crate::resp::{Decoder, Encoder, FromReply, ToArgs};
-use std::time::{Duration, SystemTime};
+use crate::error::{CommandName, Error};
+use crate::resp::{Encoder, ToArgs};
 
 fixed! {
     /// [DBSIZE](https://redis.io/docs/latest/commands/dbsize/)
@@ -94,40 +93,6 @@ impl ToArgs for FlushMode {
     }
 }
 
-/// The server's clock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ServerTime {
-    /// Unix time in seconds.
-    pub seconds: u64,
-    /// The rest, in microseconds; below a million.
-    pub microseconds: u32,
-}
-
-impl ServerTime {
-    /// Time since 1970-01-01 00:00 UTC.
-    pub fn since_epoch(self) -> Duration {
-        Duration::new(self.seconds, self.microseconds * 1000)
-    }
-}
-
-impl From<ServerTime> for SystemTime {
-    fn from(time: ServerTime) -> Self {
-        SystemTime::UNIX_EPOCH + time.since_epoch()
-    }
-}
-
-impl FromReply for ServerTime {
-    fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
-        match FromReply::from_reply(decoder)? {
-            // More would not fit a `SystemTime`, and is no time of a clock.
-            (seconds, microseconds) if seconds <= i64::MAX as u64 && microseconds < 1_000_000 => {
-                Ok(Self { seconds, microseconds })
-            }
-            (_, _) => Err(ConversionError::new("numbers out of range", "ServerTime").into()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::assert_frame;
@@ -160,19 +125,5 @@ mod tests {
             );
             assert!(error.command().is_some_and(|name| name.starts_with("FLUSH")));
         }
-    }
-
-    #[test]
-    fn the_clock_is_read_whole() {
-        let read = |wire: &str| ServerTime::from_reply(&mut Decoder::new(wire.as_bytes()));
-        let time = read("*2\r\n$10\r\n1700000000\r\n$6\r\n000042\r\n").unwrap();
-        assert_eq!(time, ServerTime { seconds: 1_700_000_000, microseconds: 42 });
-        assert_eq!(
-            SystemTime::from(time),
-            SystemTime::UNIX_EPOCH + Duration::from_micros(1_700_000_000_000_042)
-        );
-        read("*2\r\n$1\r\n1\r\n$7\r\n1000000\r\n").unwrap_err();
-        read("*2\r\n$20\r\n18446744073709551615\r\n$1\r\n0\r\n").unwrap_err();
-        read("*1\r\n$1\r\n1\r\n").unwrap_err();
     }
 }

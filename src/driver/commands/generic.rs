@@ -1,6 +1,7 @@
 //! Keys, whatever they hold.
 
 use crate::command::typed::generic::*;
+use crate::command::typed::reply::{Cursor, KeyType, Milliseconds, Seconds, TimeToLive};
 use crate::command::typed::sorted_set::Comparison;
 use crate::command::typed::string::Condition;
 use crate::driver::{Call, Client};
@@ -89,7 +90,7 @@ impl Client {
     ///
     /// ```
     /// # async fn keys(client: respiral::Client) -> respiral::Result<()> {
-    /// use respiral::command::typed::generic::Cursor;
+    /// use respiral::command::typed::reply::Cursor;
     /// let mut cursor = Cursor::START;
     /// while !cursor.is_done() {
     ///     let (next, keys): (_, Vec<String>) = client.scan(cursor).matching("user:*").count(100).await?;

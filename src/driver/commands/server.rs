@@ -1,5 +1,6 @@
 //! The server itself.
 
+use crate::command::typed::reply::ServerTime;
 use crate::command::typed::server::*;
 use crate::driver::{Call, Client};
 use crate::resp::ToArgs;

@@ -132,6 +132,14 @@ impl<K: ToArg, V: ToArg, T> Call<Set<K, V>, T> {
         self.with(|set| Set { expiry: Some(expiry), ..set })
     }
 
+    /// The reply is the old value, null when there was none (Redis 6.2; with `nx`, 7.0).
+    pub fn get<U: FromReply>(self) -> Call<Set<K, V>, U> {
+        self.with(|set| Set { get: true, ..set })
+    }
+}
+
+/// One condition at most, and before `get`, which decides upon the reply.
+impl<K: ToArg, V: ToArg> Call<Set<K, V>, ()> {
     /// Only when the key does not exist; the reply says whether it was set.
     pub fn nx(self) -> Call<Set<K, V>, bool> {
         self.with(|set| Set { condition: Some(Condition::Nx), ..set })
@@ -140,11 +148,6 @@ impl<K: ToArg, V: ToArg, T> Call<Set<K, V>, T> {
     /// Only when the key exists; the reply says whether it was set.
     pub fn xx(self) -> Call<Set<K, V>, bool> {
         self.with(|set| Set { condition: Some(Condition::Xx), ..set })
-    }
-
-    /// The reply is the old value, null when there was none (Redis 6.2; with `nx`, 7.0).
-    pub fn get<U: FromReply>(self) -> Call<Set<K, V>, U> {
-        self.with(|set| Set { get: true, ..set })
     }
 }
 

@@ -4,7 +4,7 @@
 //! suite twice is to compare (CONN-023). It wants `allow_admin` and a server of its own, at least Redis 7.0, since it
 //! removes every key.
 
-use respiral::command::typed::generic::{Cursor, KeyType, Milliseconds, Seconds, TimeToLive};
+use respiral::command::typed::reply::{Cursor, KeyType, Milliseconds, Seconds, TimeToLive};
 use respiral::{Client, Error, Result, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::{Duration, SystemTime};
