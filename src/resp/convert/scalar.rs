@@ -25,6 +25,7 @@ impl FromReply for () {
     }
 }
 
+/// Null is false: a `SET … NX` that did not set answers null, and one that did answers `OK`.
 impl FromReply for bool {
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
         if decoder.plain_ok() {
@@ -32,6 +33,7 @@ impl FromReply for bool {
         }
         match decoder.head()? {
             Head::Boolean(value) => Ok(value),
+            Head::Null => Ok(false),
             Head::Integer(0) => Ok(false),
             Head::Integer(1) => Ok(true),
             Head::Integer(_) => Err(mismatch("an integer other than 0 and 1", "bool")),
