@@ -4,6 +4,7 @@
 //! order of completions all the time, and after each test that no descriptor, thread or buffer is left.
 #![expect(clippy::unwrap_used, reason = "a test panics when something fails")]
 
+mod chaos;
 mod closing;
 mod connecting;
 mod ending;
@@ -43,5 +44,6 @@ contract! {
         a_later_alarm_follows_an_early_one, an_alarm_can_be_in_the_past, a_notifier_wakes_from_another_thread,
         a_notification_is_not_lost_while_parking,
         an_idle_engine_is_silent;
+    chaos: chaos;
     ending: operations_after_close_are_answered, dropped_with_everything_in_flight;
 }
