@@ -20,6 +20,7 @@ pub mod io;
 pub mod resp;
 
 pub use client::{ConnectOptions, PushListener};
+pub use command::typed::reply::{Cursor, KeyType, Milliseconds, Seconds, ServerTime, TimeToLive};
 pub use connection::Protocol;
 #[cfg(feature = "engine")]
 pub use driver::{Call, Client, CloseGuard, Driver, Runtime, Watch};

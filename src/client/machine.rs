@@ -283,13 +283,9 @@ impl ClientMachine {
     /// The outcome of a call that is over; its ticket is free again.
     #[inline]
     pub fn take(&mut self, ticket: TicketId) -> Option<Reply> {
-        if !matches!(self.tickets.place(ticket), Some(Place::Done(_))) {
-            return None;
-        }
-        match self.tickets.remove(ticket)?.0 {
-            Place::Done(Outcome::Reply(payload)) => Some(Ok(payload)),
-            Place::Done(Outcome::Failed(error)) => Some(Err(error)),
-            _ => None,
+        match self.tickets.take(ticket)? {
+            Outcome::Reply(payload) => Some(Ok(payload)),
+            Outcome::Failed(error) => Some(Err(error)),
         }
     }
 

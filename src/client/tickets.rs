@@ -158,6 +158,20 @@ impl Tickets {
         true
     }
 
+    /// The outcome of a call that is over; its ticket is free again. It is in no list and has no waker any more.
+    #[inline]
+    pub fn take(&mut self, id: TicketId) -> Option<Outcome> {
+        let ticket = self.entry(id)?;
+        if !matches!(ticket.place, Place::Done(_)) {
+            return None;
+        }
+        let Place::Done(outcome) = std::mem::replace(&mut ticket.place, Place::Free) else { return None };
+        ticket.generation = ticket.generation.wrapping_add(1);
+        self.free.push(id.index);
+        self.live -= 1;
+        Some(outcome)
+    }
+
     /// Frees a ticket and gives its contents back, to be dropped when nothing is borrowed.
     #[inline]
     pub fn remove(&mut self, id: TicketId) -> Option<(Place, Option<Waker>)> {

@@ -105,26 +105,23 @@ impl<'l> Encoder<'l> {
             return self.large(prefix, value);
         }
         let Some(room) = self.log.room(before + len + HEADER) else { return self.large(prefix, value) };
-        room[..before].copy_from_slice(prefix);
-        let header = &mut room[before..before + 5];
-        header[0] = b'$';
-        let start = if len < 10 {
-            header[1] = b'0' + len as u8;
-            header[2] = b'\r';
-            header[3] = b'\n';
-            before + 4
-        } else {
-            header[1] = b'0' + (len / 10) as u8;
-            header[2] = b'0' + (len % 10) as u8;
-            header[3] = b'\r';
-            header[4] = b'\n';
-            before + 5
-        };
-        let body = &mut room[start..start + len + 2];
-        let (text, end) = body.split_at_mut(len);
+        let (front, rest) = room.split_at_mut(before);
+        front.copy_from_slice(prefix);
+        // `$nn\r\n` and `\r\n` around the value; the room is exact for two digits, one byte more for one.
+        let digits = if len < 10 { 1 } else { 2 };
+        let (header, rest) = rest.split_at_mut(digits + 3);
+        match header {
+            [kind, units, cr, lf] => (*kind, *units, *cr, *lf) = (b'$', b'0' + len as u8, b'\r', b'\n'),
+            [kind, tens, units, cr, lf] => {
+                (*kind, *tens, *units) = (b'$', b'0' + (len / 10) as u8, b'0' + (len % 10) as u8);
+                (*cr, *lf) = (b'\r', b'\n');
+            }
+            _ => {}
+        }
+        let (text, end) = rest.split_at_mut(len);
         text.copy_from_slice(value);
-        end.copy_from_slice(b"\r\n");
-        self.log.advance(start + len + 2);
+        end[..2].copy_from_slice(b"\r\n");
+        self.log.advance(before + digits + 3 + len + 2);
     }
 
     #[inline(never)]
