@@ -92,13 +92,7 @@ impl Log {
 
     /// A log of chunks of `chunk_size` bytes; nothing is allocated before the first append.
     pub fn new(chunk_size: usize) -> Self {
-        Self {
-            chunks: VecDeque::new(),
-            spare: Vec::new(),
-            chunk_size: chunk_size.max(1),
-            released: 0,
-            end: 0,
-        }
+        Self { chunks: VecDeque::new(), spare: Vec::new(), chunk_size: chunk_size.max(1), released: 0, end: 0 }
     }
 
     /// The offset after the last byte.

@@ -51,9 +51,7 @@ impl fmt::Display for ConnectionFailure {
             }
             ConnectionFailure::Io { kind, .. } => write!(f, "{kind}"),
             ConnectionFailure::Resolve(text) => write!(f, "name not resolved: {text}"),
-            ConnectionFailure::Stalled(after) => {
-                write!(f, "replies are owed and nothing arrived for {after:?}")
-            }
+            ConnectionFailure::Stalled(after) => write!(f, "replies are owed and nothing arrived for {after:?}"),
             ConnectionFailure::Protocol(text) => write!(f, "closed after a protocol error: {text}"),
             ConnectionFailure::SetupTimeout(after) => write!(f, "set-up did not end within {after:?}"),
         }

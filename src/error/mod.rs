@@ -8,8 +8,7 @@ mod kinds;
 mod server;
 
 pub use kinds::{
-    AuthError, ConnectionError, ConnectionFailure, ConversionError, InvalidError, ProtocolError, Stage,
-    TimeoutError,
+    AuthError, ConnectionError, ConnectionFailure, ConversionError, InvalidError, ProtocolError, Stage, TimeoutError,
 };
 pub use server::{ServerError, code};
 
@@ -186,8 +185,7 @@ mod tests {
 
     #[test]
     fn delivery_of_each_kind() {
-        let refused =
-            Error::Server(Box::new(ServerError::parse("LOADING Redis is loading", Some("GET".into()))));
+        let refused = Error::Server(Box::new(ServerError::parse("LOADING Redis is loading", Some("GET".into()))));
         assert_eq!(refused.delivery(), Delivery::NotExecuted);
         let answered = Error::Server(Box::new(ServerError::parse("WRONGTYPE no", Some("GET".into()))));
         assert_eq!(answered.delivery(), Delivery::Answered);

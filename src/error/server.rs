@@ -167,27 +167,8 @@ mod tests {
             assert!(ServerError::parse(&format!("{transient} x"), None).is_transient());
         }
         for lasting in [
-            ERR,
-            MOVED,
-            ASK,
-            CROSSSLOT,
-            READONLY,
-            NOREPLICAS,
-            MISCONF,
-            OOM,
-            WRONGTYPE,
-            NOAUTH,
-            WRONGPASS,
-            NOPERM,
-            NOPROTO,
-            NOSCRIPT,
-            EXECABORT,
-            BUSYGROUP,
-            BUSYKEY,
-            NOGROUP,
-            UNBLOCKED,
-            NOMASTERLINK,
-            NOTBUSY,
+            ERR, MOVED, ASK, CROSSSLOT, READONLY, NOREPLICAS, MISCONF, OOM, WRONGTYPE, NOAUTH, WRONGPASS, NOPERM,
+            NOPROTO, NOSCRIPT, EXECABORT, BUSYGROUP, BUSYKEY, NOGROUP, UNBLOCKED, NOMASTERLINK, NOTBUSY,
         ] {
             assert!(!ServerError::parse(&format!("{lasting} x"), None).is_transient(), "{lasting}");
         }
