@@ -47,7 +47,7 @@ fn child() {
     )
     .unwrap();
     apply_filter(&seccompiler::BpfProgram::try_from(filter).unwrap()).unwrap();
-    let before = descriptors();
+    let before = settled(descriptors);
 
     let (engine, info) = AnyEngine::new(&options(EngineKind::Auto)).unwrap();
     assert_eq!(info.kind, RunningEngine::Epoll);
@@ -76,7 +76,7 @@ fn child() {
     host.until(|host| host.seen[&id(0, 0)].received == b"works");
     host.finish();
     drop((peer, listener));
-    assert_eq!(descriptors(), before);
+    assert_eq!(settled(descriptors), before);
     assert_eq!(respiral::engine::leaked_engines(), 0);
     println!("child done");
 }

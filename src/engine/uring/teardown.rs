@@ -6,11 +6,14 @@
 //! not all come within a bound, that memory is leaked and the leak is counted.
 
 use super::connection::{Connection, Phase};
-use super::{Counters, Live};
+use super::{Counters, Live, ring};
 use crate::engine::socket;
+use crate::engine::token::{Kind, Token};
 use crate::io::{Completion, ConnectionId};
+use std::io;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Cancelled operations end at once; this is for a kernel in trouble.
 const BOUND: Duration = Duration::from_secs(1);
@@ -48,6 +51,61 @@ impl Live {
         }
         // The ring is the first field, so it is closed before the memory of `buffers` is freed.
         counters
+    }
+
+    /// Cancels everything that is in flight, in batches, and waits for the ends, up to `bound`. True when the kernel
+    /// has nothing left.
+    #[expect(clippy::disallowed_methods, reason = "closing is bounded in time")]
+    fn quiesce(&mut self, bound: Duration, out: &mut Vec<Completion>) -> io::Result<bool> {
+        out.append(&mut self.ready);
+        let deadline = Instant::now() + bound;
+        for (in_flight, kind) in [(self.alarm_in_flight, Kind::Alarm), (self.notified_in_flight, Kind::Wake)]
+        {
+            if in_flight {
+                self.push_cancel(Token::of_engine(kind));
+            }
+        }
+        for index in 0..self.connections.len() {
+            match self.connections[index].phase {
+                Phase::Vacant => continue,
+                Phase::Closing => {}
+                _ => self.begin_close(index),
+            }
+            self.finish_close(index, out);
+            if index % ring::BATCH == ring::BATCH - 1 {
+                self.reap_all(out)?;
+            }
+        }
+        loop {
+            self.reap_all(out)?;
+            if self.ring.outstanding() == 0 {
+                return Ok(true);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            self.ring.wait(left)?;
+        }
+    }
+
+    fn reap_all(&mut self, out: &mut Vec<Completion>) -> io::Result<()> {
+        self.ring.submit()?;
+        let mut batch = [const { MaybeUninit::uninit() }; ring::BATCH];
+        loop {
+            let reaped = self.ring.reap(&mut batch);
+            for entry in reaped {
+                self.on_completion(entry, out);
+            }
+            self.counters.completions += reaped.len() as u64;
+            if !reaped.is_empty() {
+                continue;
+            }
+            if !self.ring.needs_entry() {
+                return Ok(());
+            }
+            self.ring.take_events()?;
+        }
     }
 
     /// Ends the sockets that are left, and tells what is owed about them. What is returned holds all that the kernel
