@@ -86,7 +86,7 @@ pub fn pattern(from: usize, len: usize) -> Vec<u8> {
 
 pub fn transmit(bytes: &[u8], chunk: usize) -> Transmit {
     let mut log = Log::new(chunk);
-    log.append(bytes);
+    bytes.chunks(chunk).for_each(|part| log.append(part));
     let mut data = Transmit::new();
     log.slices(0, log.end(), &mut data);
     data
