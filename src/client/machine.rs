@@ -50,8 +50,8 @@ pub struct ClientMachine {
     default_timeout: Option<Duration>,
     allow_admin: bool,
     state: State,
-    /// What each connection's first attempt gave; an eager connect waits for all.
-    first_attempts: FirstAttempts,
+    /// For those who wait until every connection is up.
+    attempts: Attempts,
     /// Where the search for a connection begins; spreads equal loads.
     rotation: usize,
     /// Connections that have operations or deadlines to be looked at.
@@ -67,10 +67,13 @@ enum State {
 }
 
 #[derive(Default)]
-struct FirstAttempts {
-    up: usize,
+struct Attempts {
+    /// How many have failed; one who waits compares with the number at its start.
+    failed: u64,
+    /// What the last one met.
     error: Option<Error>,
-    waker: Option<Waker>,
+    /// Woken at every change; never dropped here, since dropping one may run user code (H15).
+    wakers: Vec<Waker>,
 }
 
 /// Where connections put what they find; borrows the rest of the machine.
@@ -132,7 +135,7 @@ impl ClientMachine {
             default_timeout: options.timeout(),
             allow_admin: options.is_admin_allowed(),
             state: State::Open,
-            first_attempts: FirstAttempts::default(),
+            attempts: Attempts::default(),
             rotation: 0,
             demand: false,
             replies_dropped: 0,
@@ -151,23 +154,29 @@ impl ClientMachine {
         self.default_timeout
     }
 
-    /// Asks for all connections that are down, as a first command or an eager connect does.
-    pub fn connect(&mut self) {
+    /// Asks for all connections that are down, as a first command or an eager connect does. Gives what
+    /// [`poll_connected`](Self::poll_connected) wants to know.
+    pub fn connect(&mut self) -> u64 {
         self.demand = true;
+        self.attempts.failed
     }
 
-    /// Whether every connection has come up, or one could not.
-    pub fn poll_connected(&mut self, waker: &Waker) -> Poll<Result<(), Error>> {
-        if let Some(error) = self.first_attempts.error.take() {
-            return Poll::Ready(Err(error));
-        }
+    /// Whether every connection is up, or an attempt has failed since the [`connect`](Self::connect) that gave `since`.
+    pub fn poll_connected(&mut self, since: u64, waker: &Waker) -> Poll<Result<(), Error>> {
         if self.state != State::Open {
             return Poll::Ready(Err(Error::Closed(Delivery::NotExecuted)));
         }
-        if self.first_attempts.up >= self.connections.len() {
+        if self.connections.iter().all(Connection::is_ready) {
             return Poll::Ready(Ok(()));
         }
-        self.first_attempts.waker = Some(waker.clone());
+        if self.attempts.failed > since
+            && let Some(error) = &self.attempts.error
+        {
+            return Poll::Ready(Err(error.clone()));
+        }
+        if !self.attempts.wakers.iter().any(|known| known.will_wake(waker)) {
+            self.attempts.wakers.push(waker.clone());
+        }
         Poll::Pending
     }
 
@@ -347,7 +356,7 @@ impl ClientMachine {
         for connection in &mut self.connections {
             connection.close(Error::Closed(Delivery::NotExecuted));
         }
-        self.wakers.extend(self.first_attempts.waker.take());
+        self.wakers.append(&mut self.attempts.wakers);
         self.handle_events();
     }
 
@@ -387,8 +396,7 @@ impl ClientMachine {
         match event {
             Event::Up => {
                 tracing::debug!(endpoint = connection.endpoint(), index, "connection is up");
-                self.first_attempts.up += 1;
-                self.wakers.extend(self.first_attempts.waker.take());
+                self.wakers.append(&mut self.attempts.wakers);
             }
             Event::Lost(error) => {
                 tracing::info!(endpoint = connection.endpoint(), index, %error, "connection lost");
@@ -398,10 +406,9 @@ impl ClientMachine {
             Event::Failed(error) => {
                 tracing::info!(endpoint = connection.endpoint(), index, %error, "connection attempt failed");
                 connection.give_up(&error, &mut receiver!(self));
-                if self.first_attempts.error.is_none() && self.first_attempts.up < self.connections.len() {
-                    self.first_attempts.error = Some(error.clone());
-                    self.wakers.extend(self.first_attempts.waker.take());
-                }
+                self.attempts.failed += 1;
+                self.attempts.error = Some(error.clone());
+                self.wakers.append(&mut self.attempts.wakers);
                 self.fail_waiting(&error);
             }
             Event::Closed => {

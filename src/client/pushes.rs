@@ -24,6 +24,7 @@ struct Queue {
 pub struct Pushes {
     listeners: Vec<Weak<RefCell<Queue>>>,
     seen: u64,
+    closed: bool,
 }
 
 impl Pushes {
@@ -34,7 +35,7 @@ impl Pushes {
             capacity: capacity.max(1),
             dropped: 0,
             waker: None,
-            closed: false,
+            closed: self.closed,
         }));
         self.listeners.retain(|listener| listener.strong_count() > 0);
         self.listeners.push(Rc::downgrade(&queue));
@@ -65,6 +66,7 @@ impl Pushes {
     }
 
     pub(super) fn close(&mut self, wakers: &mut Vec<Waker>) {
+        self.closed = true;
         for queue in self.listeners.drain(..).filter_map(|listener| listener.upgrade()) {
             let mut queue = queue.borrow_mut();
             queue.closed = true;

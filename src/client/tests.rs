@@ -177,17 +177,17 @@ fn an_eager_client_is_there_when_all_connections_are() {
     let mut desk = Desk::new(options().connections(2));
     desk.machine.connect();
     desk.pump();
-    assert!(desk.machine.poll_connected(waker).is_pending());
+    assert!(desk.machine.poll_connected(0, waker).is_pending());
     desk.tell(Completion::Connected { id: desk.dials[0] });
-    assert!(desk.machine.poll_connected(waker).is_pending());
+    assert!(desk.machine.poll_connected(0, waker).is_pending());
     desk.tell(Completion::Connected { id: desk.dials[1] });
-    assert_eq!(desk.machine.poll_connected(waker), Poll::Ready(Ok(())));
+    assert_eq!(desk.machine.poll_connected(0, waker), Poll::Ready(Ok(())));
     let mut refused = Desk::new(options().connections(2));
     refused.machine.connect();
     refused.pump();
     let id = refused.dials[1];
     refused.lose(id, None);
-    let result = refused.machine.poll_connected(waker);
+    let result = refused.machine.poll_connected(0, waker);
     assert!(matches!(&result, Poll::Ready(Err(Error::Connection(_)))), "{result:?}");
 }
 

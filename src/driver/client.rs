@@ -76,8 +76,8 @@ impl Client {
     /// # Errors
     /// What the first attempt that failed met.
     pub async fn connected(&self) -> Result<()> {
-        self.shared.with(|machine| machine.connect());
-        poll_fn(|cx| self.shared.look(|machine| machine.poll_connected(cx.waker()))).await
+        let since = self.shared.with(|machine| machine.connect());
+        poll_fn(|cx| self.shared.look(|machine| machine.poll_connected(since, cx.waker()))).await
     }
 
     /// Any command, by name. The words of a subcommand may stand in the name: `client.cmd("CONFIG GET").arg("*")`.

@@ -126,19 +126,23 @@ impl Future for Driver {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(shared) = self.shared.upgrade() else { return Poll::Ready(()) };
         if self.bell.is_ringing() {
-            // Somebody else woke the driver while it yields; the bell will come.
+            // Somebody else woke the driver while it yields; the bell will come. To this task: it may be another one
+            // than before, where the driver is placed by hand.
+            self.bell.expect(cx.waker());
             return Poll::Pending;
         }
         shared.set_driver(cx.waker());
         match self.run(&shared, cx) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(())) => Poll::Ready(()),
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(())) => {}
             Err(error) => {
                 tracing::error!(%error, "the I/O engine failed; the client is closed");
                 shared.tear_down();
-                Poll::Ready(())
             }
         }
+        // Not only when it is dropped: who placed the driver may keep it, and wait in `close`.
+        shared.set_driver_gone();
+        Poll::Ready(())
     }
 }
 
@@ -167,6 +171,16 @@ impl Bell {
         let task = self.task.borrow_mut().take();
         if let Some(task) = task {
             task.wake();
+        }
+    }
+
+    /// Wakes this one instead of who rang.
+    fn expect(&self, driver: &Waker) {
+        let mut place = self.driver.borrow_mut();
+        if place.as_ref().is_none_or(|old| !old.will_wake(driver)) {
+            let old = place.replace(driver.clone());
+            drop(place);
+            drop(old);
         }
     }
 

@@ -1,0 +1,269 @@
+//! The driver among the host's other tasks: it yields, it parks, it needs no timers, it is never lost.
+
+use crate::host::{Host, spawn};
+use crate::kit::{Kit, count_from_env, inside, pause, poll_once, until};
+use crate::sharing::reply_to_gets;
+use respiral::{Client, ConnectOptions, EngineKind, EngineOptions, Error, Protocol, Runtime, Watch};
+use std::cell::Cell;
+use std::future::Future;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Counts how often the descriptor was waited for.
+#[derive(Clone)]
+struct Counting<R> {
+    runtime: R,
+    waits: Rc<Cell<usize>>,
+}
+
+struct CountingWatch<W> {
+    watch: W,
+    waits: Rc<Cell<usize>>,
+}
+
+impl<R: Runtime> Runtime for Counting<R> {
+    type Watch = CountingWatch<R::Watch>;
+    fn spawn_local(&self, task: impl Future<Output = ()> + 'static) {
+        self.runtime.spawn_local(task);
+    }
+    fn watch(&self, descriptor: std::os::fd::OwnedFd) -> std::io::Result<Self::Watch> {
+        Ok(CountingWatch { watch: self.runtime.watch(descriptor)?, waits: self.waits.clone() })
+    }
+}
+
+impl<W: Watch> Watch for CountingWatch<W> {
+    async fn ready(&self) -> std::io::Result<()> {
+        let result = self.watch.ready().await;
+        self.waits.set(self.waits.get() + 1);
+        result
+    }
+}
+
+/// H8, H13: the driver parks when there is nothing to do and wakes when there is: no more waits than the server sent
+/// batches, but for a few.
+pub fn h08_few_empty_parks<H: Host>(engine: EngineKind) {
+    const CALLERS: usize = 64;
+    const ROUNDS: usize = 200;
+    let (port, server) = reply_to_gets();
+    let waits = Rc::new(Cell::new(0));
+    let mut host = H::start();
+    H::block_on(&mut host, async {
+        let runtime = Counting { runtime: H::runtime(), waits: waits.clone() };
+        let options = ConnectOptions::tcp("127.0.0.1", port).protocol(Protocol::Resp2).set_info(false);
+        let options = options.engine(EngineOptions::new().kind(engine));
+        let client = Client::connect_on(runtime, options).await.unwrap();
+        let tasks: Vec<_> = (0..CALLERS)
+            .map(|_| {
+                let client = client.clone();
+                spawn::<H, _>(async move {
+                    for _ in 0..ROUNDS {
+                        assert_eq!(client.get::<i64, _>("k").await.unwrap(), 1);
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.result().await;
+        }
+        client.close().await;
+    });
+    drop(host);
+    let (commands, reads) = server.join().unwrap();
+    assert_eq!(commands, CALLERS * ROUNDS);
+    // Besides: connecting, closing, and a breath per millisecond without a park (H9).
+    let bound = reads + reads / 20 + 100;
+    assert!(waits.get() <= bound, "{} waits for {reads} batches of the server", waits.get());
+    assert!(waits.get() < commands / 4, "{} waits for {commands} commands", waits.get());
+}
+
+/// H8: a task that asks for nothing runs while the client is busy.
+pub fn h08_other_tasks_run<H: Host>(engine: EngineKind) {
+    inside::<H>(engine, async |kit| {
+        kit.server.record(false);
+        let client = kit.connect().await;
+        let busy = Rc::new(Cell::new(true));
+        let tasks: Vec<_> = (0..64)
+            .map(|_| {
+                let (client, busy) = (client.clone(), busy.clone());
+                spawn::<H, _>(async move {
+                    while busy.get() {
+                        client.incr("n").await.unwrap();
+                    }
+                })
+            })
+            .collect();
+        let turns = Rc::new(Cell::new(0));
+        let (counted, flag) = (turns.clone(), busy.clone());
+        let other = spawn::<H, _>(async move {
+            while flag.get() {
+                pause::<H>(Duration::from_millis(1)).await;
+                counted.set(counted.get() + 1);
+            }
+        });
+        let start = Instant::now();
+        until::<H>("the other task runs", || turns.get() >= 50).await;
+        busy.set(false);
+        for task in tasks {
+            task.result().await;
+        }
+        other.result().await;
+        // 50 pauses of 1 ms: far more time only when the busy client kept the others from running.
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+        client.close().await;
+    });
+}
+
+/// H9: the host's timers fire under a flood.
+pub fn h09_timers_fire_under_flood<H: Host>(engine: EngineKind) {
+    let kit = Kit::<H>::new(engine);
+    kit.server.record(false);
+    let mut host = H::start_with_timers();
+    H::block_on(&mut host, async {
+        let client = kit.connect().await;
+        let busy = Rc::new(Cell::new(true));
+        let tasks: Vec<_> = (0..128)
+            .map(|_| {
+                let (client, busy) = (client.clone(), busy.clone());
+                spawn::<H, _>(async move {
+                    while busy.get() {
+                        client.incr("n").await.unwrap();
+                    }
+                })
+            })
+            .collect();
+        let start = Instant::now();
+        for _ in 0..40 {
+            H::sleep(Duration::from_millis(5)).await;
+        }
+        let took = start.elapsed();
+        busy.set(false);
+        for task in tasks {
+            task.result().await;
+        }
+        assert!(took < Duration::from_secs(4), "40 sleeps of 5 ms took {took:?}");
+        client.close().await;
+    });
+}
+
+/// H10: calls are made, polled and dropped outside of the loop, before, between and after.
+pub fn h10_calls_outside_of_the_loop<H: Host>(engine: EngineKind) {
+    let kit = Kit::<H>::new(engine);
+    let mut host = H::start();
+    let client = H::block_on(&mut host, kit.connect());
+    let call = client.incr("n");
+    assert_eq!(H::block_on(&mut host, call).unwrap(), 1);
+
+    // Polled between two runs of the loop: it is sent in the next one.
+    let mut call = client.incr("n");
+    assert!(poll_once(&mut call).is_pending());
+    assert_eq!(H::block_on(&mut host, call).unwrap(), 2);
+
+    // Dropped between two runs, unsent and sent.
+    let mut unsent = client.incr("unsent");
+    assert!(poll_once(&mut unsent).is_pending());
+    drop(unsent);
+    kit.server.on("INCR").argument("sent").withhold();
+    let mut sent = client.incr("sent");
+    assert!(poll_once(&mut sent).is_pending());
+    H::block_on(&mut host, kit.until("it is sent", |stats| stats.withheld == 1));
+    drop(sent);
+    kit.server.release();
+    kit.server.remove_rules();
+    assert_eq!(H::block_on(&mut host, client.incr("n")).unwrap(), 3);
+    assert_eq!(kit.count("INCR unsent"), 0);
+
+    // Dropped after the loop.
+    kit.server.on("INCR").withhold();
+    let never = client.incr("n");
+    let mut pending = client.incr("n");
+    assert!(poll_once(&mut pending).is_pending());
+    H::block_on(&mut host, kit.until("it is sent", |stats| stats.withheld == 1));
+    H::block_on(&mut host, client.close());
+    drop(host);
+    let std::task::Poll::Ready(Err(error)) = poll_once(&mut pending) else { panic!("pending for ever") };
+    assert_eq!(error, Error::Closed(respiral::Delivery::MaybeExecuted));
+    drop((never, pending, client));
+}
+
+/// H13: as many commands as a watchdog allows; a lost wake-up would hang.
+pub fn h13_no_wake_up_is_lost<H: Host>(engine: EngineKind) {
+    let total = count_from_env("GETS", 100_000);
+    inside::<H>(engine, async |kit| {
+        kit.server.record(false);
+        let client = kit.connect().await;
+        client.set("k", 5).await.unwrap();
+        // From one caller, who parks after every command, to many.
+        for callers in [1, 2, 7, 128] {
+            let left = Rc::new(Cell::new(if callers == 1 { total / 100 } else { total / 3 }));
+            let tasks: Vec<_> = (0..callers)
+                .map(|_| {
+                    let (client, left) = (client.clone(), left.clone());
+                    spawn::<H, _>(async move {
+                        while left.get() > 0 {
+                            left.set(left.get() - 1);
+                            assert_eq!(client.get::<i64, _>("k").await.unwrap(), 5);
+                            if callers == 2 && left.get() < total / 4 {
+                                return;
+                            }
+                        }
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.result().await;
+            }
+        }
+        client.close().await;
+    });
+}
+
+/// H14: more connections become ready at once than a turn takes.
+pub fn h14_many_ready_at_once<H: Host>(engine: EngineKind) {
+    const CONNECTIONS: u32 = 200;
+    inside::<H>(engine, async |kit| {
+        kit.server.record(false);
+        let client = kit.connect_with(kit.options().connections(CONNECTIONS)).await;
+        for _ in 0..5 {
+            kit.server.on("INCR").withhold();
+            let tasks: Vec<_> = (0..2 * CONNECTIONS)
+                .map(|_| {
+                    let client = client.clone();
+                    spawn::<H, _>(async move { client.incr("n").await.unwrap() })
+                })
+                .collect();
+            kit.until("all arrived", |stats| stats.withheld == 2 * CONNECTIONS as usize).await;
+            kit.server.remove_rules();
+            kit.server.release();
+            for task in tasks {
+                task.result().await;
+            }
+        }
+        client.close().await;
+    });
+}
+
+/// H18: a task blocks its thread for twice the timeout; the reply that has arrived meanwhile wins.
+pub fn h18_a_late_host_fails_no_call<H: Host>(engine: EngineKind) {
+    inside::<H>(engine, async |kit| {
+        let client = kit.connect().await;
+        let timeout = Duration::from_millis(300);
+        // A machine so busy that the call runs out of time before the thread blocks proves nothing.
+        for _ in 0..10 {
+            kit.server.on("INCR").withhold();
+            let start = Instant::now();
+            let mut call = client.incr("n").timeout(timeout);
+            assert!(poll_once(&mut call).is_pending());
+            kit.until("it arrived", |stats| stats.withheld == 1).await;
+            kit.server.remove_rules();
+            kit.server.release();
+            if start.elapsed() > timeout / 2 {
+                drop(call);
+                continue;
+            }
+            std::thread::sleep(timeout * 2);
+            call.await.unwrap();
+            return client.close().await;
+        }
+        panic!("the machine is too busy for this test");
+    });
+}
