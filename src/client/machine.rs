@@ -33,6 +33,16 @@ pub enum Admission {
     Waiting,
 }
 
+/// What a connection carries.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Load {
+    pub is_ready: bool,
+    pub in_flight: usize,
+    pub bytes: u64,
+    pub has_room: bool,
+}
+
 /// See the module.
 pub struct ClientMachine {
     connections: Vec<Connection>,
@@ -536,5 +546,16 @@ impl ClientMachine {
     /// What a machine at rest does not have: tickets, calls in line, reservations.
     pub fn held(&self) -> (usize, usize, usize) {
         (self.tickets.live(), self.in_line, self.reserved.iter().sum())
+    }
+
+    /// What each connection carries, for tests that look for what is never given back.
+    #[doc(hidden)]
+    pub fn loads(&self) -> impl Iterator<Item = Load> {
+        self.connections.iter().zip(&self.reserved).map(|(connection, reserved)| Load {
+            is_ready: connection.is_ready(),
+            in_flight: connection.in_flight(),
+            bytes: connection.queued_bytes(),
+            has_room: connection.has_room(*reserved),
+        })
     }
 }
