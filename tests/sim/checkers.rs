@@ -269,11 +269,16 @@ impl Call {
     }
 }
 
-/// The line is first come, first served: nobody is let in while one who came before still waits. `before` and `now` are
-/// the calls that wait without a promise, `in_now` those that are let in since.
-pub fn check_line(before: &[u64], now: &[u64], let_in: &[u64]) {
-    for late in let_in {
-        let passed = before.iter().find(|id| *id < late && now.contains(id));
+/// Calls that wait in line without a promise, oldest first, and those that have one or have entered.
+pub struct Line {
+    pub waiting: Vec<u64>,
+    pub let_in: Vec<u64>,
+}
+
+/// The line is first come, first served: nobody is let in while one who came before waits on.
+pub fn check_line(before: &Line, now: &Line) {
+    for late in now.let_in.iter().filter(|id| !before.let_in.contains(id)) {
+        let passed = before.waiting.iter().find(|id| *id < late && now.waiting.contains(id));
         assert_eq!(passed, None, "call {late} passed one that waits longer (CONN-040)");
     }
 }

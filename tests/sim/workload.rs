@@ -1,7 +1,7 @@
 //! Callers: small state machines that do what a future of the library does, and are polled only when their waker was
 //! called (or when they begin or leave), so that a lost wake-up shows.
 
-use crate::checkers::{Context, End};
+use crate::checkers::{Context, End, Line};
 use crate::plan::CrowdPlan;
 use crate::rng::Rng;
 use crate::wire::Command;
@@ -108,6 +108,11 @@ impl Crowd {
         })
     }
 
+    /// True when nobody will do anything more.
+    pub fn is_done(&self) -> bool {
+        self.callers.iter().all(|caller| matches!(caller.state, State::Done))
+    }
+
     /// Calls that are not over.
     pub fn pending(&self) -> Vec<u64> {
         self.active().map(|active| active.id).collect()
@@ -117,8 +122,8 @@ impl Crowd {
         !self.kept.is_empty()
     }
 
-    /// Calls that wait in line without a promise, oldest first; and those that have one or have entered.
-    pub fn line(&self, machine: &mut ClientMachine) -> (Vec<u64>, Vec<u64>) {
+    /// Who waits and who does not.
+    pub fn line(&self, machine: &mut ClientMachine) -> Line {
         let (mut waiting, mut let_in) = (Vec::new(), Vec::new());
         for active in self.active() {
             if active.entered || machine.is_granted(active.ticket) {
@@ -128,7 +133,7 @@ impl Crowd {
             }
         }
         waiting.sort_unstable();
-        (waiting, let_in)
+        Line { waiting, let_in }
     }
 
     /// Nobody whose call is over or may go on is left asleep.
@@ -247,7 +252,7 @@ impl Crowd {
     }
 
     fn next_call(&mut self, caller: usize, machine: &mut ClientMachine, context: &mut Context) {
-        if context.now >= self.plan.until {
+        if context.now >= self.plan.until || context.ledger.counts.calls >= self.plan.calls_max {
             self.callers[caller].state = State::Done;
             return;
         }

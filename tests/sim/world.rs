@@ -48,6 +48,8 @@ pub struct World {
     pub connected: Option<Result<(), respiral::Error>>,
     ever_ready: BTreeSet<usize>,
     steps: u64,
+    /// Somebody asked for something since the last flush.
+    nudged: bool,
 }
 
 impl World {
@@ -86,6 +88,7 @@ impl World {
             connected: None,
             ever_ready: BTreeSet::new(),
             steps: 0,
+            nudged: true,
             plan,
         }
     }
@@ -104,7 +107,8 @@ impl World {
 
     fn next_time(&self) -> Option<u64> {
         let now = self.context.now;
-        let busy = !self.net.inbox.is_empty()
+        let busy = self.nudged
+            || !self.net.inbox.is_empty()
             || self.machine.has_wakers()
             || self.crowd.is_rung()
             || self.net.is_starved() && self.pool.free() > 0;
@@ -154,17 +158,17 @@ impl World {
         let now = self.instant();
         for _ in 0..self.plan.turn_budget {
             let Some(completion) = self.net.inbox.pop_front() else { break };
-            let before = self.crowd.line(&mut self.machine).0;
+            let before = self.crowd.line(&mut self.machine);
             self.machine.handle(now, completion);
-            self.check_line(&before);
+            check_line(&before, &self.crowd.line(&mut self.machine));
             self.note_ready();
         }
         // H18: deadlines only when the input is dry.
         let dry = self.net.inbox.is_empty();
         if dry && self.machine.next_deadline().is_some_and(|at| at <= now) {
-            let before = self.crowd.line(&mut self.machine).0;
+            let before = self.crowd.line(&mut self.machine);
             self.machine.handle_timeout(now);
-            self.check_line(&before);
+            check_line(&before, &self.crowd.line(&mut self.machine));
             let rest = self.machine.next_deadline();
             assert!(rest.is_none_or(|at| at > now), "a deadline is served and still due: a busy loop");
         }
@@ -172,12 +176,6 @@ impl World {
         if dry {
             self.crowd.check_deadlines(&mut self.machine, &self.context);
         }
-    }
-
-    fn check_line(&mut self, before: &[u64]) {
-        let (waiting, let_in) = self.crowd.line(&mut self.machine);
-        let new: Vec<u64> = let_in.into_iter().filter(|id| before.contains(id)).collect();
-        check_line(before, &waiting, &new);
     }
 
     fn note_ready(&mut self) {
@@ -214,18 +212,16 @@ impl World {
     }
 
     fn callers(&mut self) {
-        let mut before = self.crowd.line(&mut self.machine).0;
+        let mut before = self.crowd.line(&mut self.machine);
         self.crowd.act(&mut self.machine, &mut self.context, |crowd, machine| {
-            let (waiting, let_in) = crowd.line(machine);
-            let new: Vec<u64> =
-                let_in.into_iter().filter(|id| before.contains(id) || before.last().is_some_and(|l| id > l)).collect();
-            let new: Vec<u64> = new.into_iter().filter(|id| !waiting.contains(id)).collect();
-            check_line(&before, &waiting, &new);
-            before = waiting;
+            let now = crowd.line(machine);
+            check_line(&before, &now);
+            before = now;
         });
     }
 
     fn flush(&mut self) {
+        self.nudged = false;
         let now = self.instant();
         self.machine.stamp(now);
         self.crowd.stamp(&mut self.context);
@@ -259,18 +255,22 @@ impl World {
     }
 
     pub fn call_within(&mut self, command: Command, timeout: Option<u64>) -> u64 {
+        self.nudged = true;
         self.crowd.call(command, timeout, &mut self.machine, &mut self.context)
     }
 
     pub fn drop_call(&mut self, id: u64) {
+        self.nudged = true;
         self.crowd.drop_call(id, &mut self.machine, &mut self.context);
     }
 
     pub fn close(&mut self) {
         if !std::mem::replace(&mut self.closing, true) {
             self.context.trace.note(self.context.now, || "the client is closed".into());
-            self.machine.close();
         }
+        self.nudged = true;
+        // Twice does no harm.
+        self.machine.close();
         self.machine.close();
     }
 
@@ -278,7 +278,7 @@ impl World {
 
     /// Trouble first, then a world in which everything must come right in bounded time.
     pub fn run(&mut self) -> Counts {
-        while self.step(self.plan.heal_at) {}
+        while !self.crowd.is_done() && self.step(self.plan.heal_at) {}
         self.heal();
         self.settle("every pending call ends");
         self.check_rest();
