@@ -58,6 +58,8 @@ pub struct Net {
     pub connects: u64,
     pub closes: u64,
     pub look_ups: u64,
+    /// The next piece that is delivered is as long as this says.
+    pub cut: Option<usize>,
 }
 
 impl Net {
@@ -76,6 +78,7 @@ impl Net {
             connects: 0,
             closes: 0,
             look_ups: 0,
+            cut: None,
         }
     }
 
@@ -282,7 +285,8 @@ impl Net {
             }
             return;
         };
-        let piece = self.rng.range(1..=self.plan.piece_max as u64) as usize;
+        let chance = self.rng.range(1..=self.plan.piece_max as u64) as usize;
+        let piece = self.cut.take().unwrap_or(chance);
         let length = piece.min(socket.to_client.len()).min(self.pool.buffer_size());
         for (to, from) in buffer.bytes().iter_mut().zip(socket.to_client.drain(..length)) {
             *to = from;
