@@ -49,8 +49,10 @@ pub struct ClientMachine {
     /// Places promised to calls that were granted and not polled yet, per connection.
     reserved: Vec<usize>,
     tickets: Tickets,
-    /// Calls in line, oldest first. Entries whose ticket is gone are skipped.
-    waiting: VecDeque<TicketId>,
+    /// Calls in line and their turns, oldest first. Entries whose ticket is gone are skipped.
+    waiting: VecDeque<(u64, TicketId)>,
+    /// Calls that have stood in line.
+    turns: u64,
     /// How many of them still wait.
     in_line: usize,
     pushes: Pushes,
@@ -76,11 +78,17 @@ enum State {
     Closed,
 }
 
-#[derive(Default)]
 struct FirstAttempts {
-    up: usize,
+    /// Which connections have been up; one that comes up twice stands for no other.
+    up: Box<[bool]>,
     error: Option<Error>,
     waker: Option<Waker>,
+}
+
+impl FirstAttempts {
+    fn all_up(&self) -> bool {
+        self.up.iter().all(|up| *up)
+    }
 }
 
 /// Where connections put what they find; borrows the rest of the machine.
@@ -134,6 +142,7 @@ impl ClientMachine {
             reserved: vec![0; count.into()],
             tickets: Tickets::new(),
             waiting: VecDeque::new(),
+            turns: 0,
             in_line: 0,
             pushes: Pushes::default(),
             spares: Spares::default(),
@@ -142,7 +151,7 @@ impl ClientMachine {
             default_timeout: options.timeout(),
             allow_admin: options.is_admin_allowed(),
             state: State::Open,
-            first_attempts: FirstAttempts::default(),
+            first_attempts: FirstAttempts { up: vec![false; count.into()].into(), error: None, waker: None },
             rotation: 0,
             demand: false,
             replies_dropped: 0,
@@ -174,7 +183,7 @@ impl ClientMachine {
         if self.state != State::Open {
             return Poll::Ready(Err(Error::Closed(Delivery::NotExecuted)));
         }
-        if self.first_attempts.up >= self.connections.len() {
+        if self.first_attempts.all_up() {
             return Poll::Ready(Ok(()));
         }
         self.first_attempts.waker = Some(waker.clone());
@@ -220,15 +229,18 @@ impl ClientMachine {
             return Ok((ticket, Admission::Entered));
         }
         self.demand = true;
-        self.waiting.push_back(ticket);
+        self.turns += 1;
+        self.waiting.push_back((self.turns, ticket));
         self.in_line += 1;
         Ok((ticket, Admission::Waiting))
     }
 
     /// Lets a waiting call enter when its turn has come.
     pub fn admit(&mut self, ticket: TicketId, encode: impl FnOnce(&mut Log)) -> Admission {
-        let Some(Place::Granted(index)) = self.tickets.place(ticket) else { return Admission::Waiting };
-        let index = usize::from(*index);
+        let Some(Place::Granted { connection, turn }) = self.tickets.place(ticket) else {
+            return Admission::Waiting;
+        };
+        let (index, turn) = (usize::from(*connection), *turn);
         self.reserved[index] -= 1;
         let index =
             if self.connections[index].has_room(self.reserved[index]) { Some(index) } else { self.choose() };
@@ -238,11 +250,12 @@ impl ClientMachine {
                 Admission::Entered
             }
             None => {
-                // The connection went away in between: first in line again.
+                // The room is gone in between: back to where it stood, since others may have come back before it.
                 if let Some(place) = self.tickets.place(ticket) {
                     *place = Place::Waiting;
                 }
-                self.waiting.push_front(ticket);
+                let at = self.waiting.iter().position(|(other, _)| *other > turn);
+                self.waiting.insert(at.unwrap_or(self.waiting.len()), (turn, ticket));
                 self.in_line += 1;
                 self.demand = true;
                 Admission::Waiting
@@ -280,7 +293,7 @@ impl ClientMachine {
 
     /// True when the call may enter a connection: [`admit`](Self::admit) it.
     pub fn is_granted(&mut self, ticket: TicketId) -> bool {
-        matches!(self.tickets.place(ticket), Some(Place::Granted(_)))
+        matches!(self.tickets.place(ticket), Some(Place::Granted { .. }))
     }
 
     /// Whom to wake when the call's state changes. Gives back a waker to be dropped when nothing is borrowed.
@@ -324,11 +337,11 @@ impl ClientMachine {
                 // The line keeps its dead entries only while they are few.
                 if self.waiting.len() > 64 && self.waiting.len() > 2 * self.in_line {
                     let tickets = &mut self.tickets;
-                    self.waiting.retain(|id| matches!(tickets.place(*id), Some(Place::Waiting)));
+                    self.waiting.retain(|(_, id)| matches!(tickets.place(*id), Some(Place::Waiting)));
                 }
             }
-            Place::Granted(index) => {
-                self.reserved[usize::from(*index)] -= 1;
+            Place::Granted { connection, .. } => {
+                self.reserved[usize::from(*connection)] -= 1;
                 self.grant();
             }
             Place::Entered { connection, number } => {
@@ -343,9 +356,9 @@ impl ClientMachine {
     fn grant(&mut self) {
         while self.in_line > 0 {
             let Some(index) = self.choose() else { return };
-            let Some(ticket) = self.waiting.pop_front() else { return };
+            let Some((turn, ticket)) = self.waiting.pop_front() else { return };
             let Some(place @ Place::Waiting) = self.tickets.place(ticket) else { continue };
-            *place = Place::Granted(index as u16);
+            *place = Place::Granted { connection: index as u16, turn };
             self.in_line -= 1;
             self.reserved[index] += 1;
             self.wakers.extend(self.tickets.take_waker(ticket));
@@ -401,7 +414,7 @@ impl ClientMachine {
         match event {
             Event::Up => {
                 tracing::debug!(endpoint = connection.endpoint(), index, "connection is up");
-                self.first_attempts.up += 1;
+                self.first_attempts.up[index] = true;
                 self.wakers.extend(self.first_attempts.waker.take());
             }
             Event::Lost(error) => {
@@ -412,7 +425,7 @@ impl ClientMachine {
             Event::Failed(error) => {
                 tracing::info!(endpoint = connection.endpoint(), index, %error, "connection attempt failed");
                 connection.give_up(&error, &mut receiver!(self));
-                if self.first_attempts.error.is_none() && self.first_attempts.up < self.connections.len() {
+                if self.first_attempts.error.is_none() && !self.first_attempts.all_up() {
                     self.first_attempts.error = Some(error.clone());
                     self.wakers.extend(self.first_attempts.waker.take());
                 }
@@ -429,7 +442,7 @@ impl ClientMachine {
         if self.demand || !self.connections.iter().all(Connection::is_down) {
             return;
         }
-        while let Some(ticket) = self.waiting.pop_front() {
+        while let Some((_, ticket)) = self.waiting.pop_front() {
             if matches!(self.tickets.place(ticket), Some(Place::Waiting)) {
                 let error = error.clone().with_delivery(Delivery::NotExecuted);
                 self.tickets.finish(ticket, Outcome::Failed(error), &mut self.wakers);

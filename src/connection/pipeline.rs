@@ -34,6 +34,7 @@ struct Entry {
 /// See the module.
 pub struct Pipeline {
     log: Log,
+    /// The first is never a gap.
     entries: VecDeque<Entry>,
     /// Number of the first entry; numbers never repeat.
     first: u64,
@@ -181,7 +182,6 @@ impl Pipeline {
 
     /// Takes the entry whose reply has arrived: `Some(None)` when its caller is gone, `None` when no reply is owed.
     pub fn pop(&mut self) -> Option<Option<TicketId>> {
-        self.drop_answered_gaps();
         let front = self.entries.front()?;
         if self.answered >= self.submitted {
             return None;
@@ -191,7 +191,8 @@ impl Pipeline {
         self.first += 1;
         self.answered = end;
         self.live -= 1;
-        self.release();
+        // Gaps behind it would hold their bytes, which count against the limit, until the next reply: perhaps for ever.
+        self.drop_answered_gaps();
         Some(ticket)
     }
 
@@ -200,7 +201,8 @@ impl Pipeline {
         self.live > 0 && self.answered < self.submitted
     }
 
-    /// Entries at the front that are gaps have no reply to wait for.
+    /// Entries at the front that are gaps have no reply to wait for. After it the first entry is none: every change of
+    /// the front ends with it.
     fn drop_answered_gaps(&mut self) {
         while let Some(front) = self.entries.front() {
             if !front.is_gap {

@@ -37,7 +37,8 @@ fn calls_that_go_back_keep_their_order() {
     for seed in 1..=20 {
         let mut plan = Plan::calm();
         plan.seed = seed;
-        plan.client.in_flight_max = 8;
+        plan.client.connections = 3;
+        plan.client.in_flight_max = 3;
         plan.client.queued_bytes_max = 200;
         plan.crowd.callers = 30;
         plan.crowd.calls_max = 300;
