@@ -22,7 +22,9 @@ mod world;
 
 use checkers::{Counts, Trace};
 use plan::Plan;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use world::World;
 
 fn number(name: &str) -> Option<u64> {
@@ -46,17 +48,32 @@ fn seeds() {
     }
     let first = number("FIRST").unwrap_or(1);
     let count = number("SEEDS").unwrap_or(200);
-    let mut failed = Vec::new();
-    let mut sum = Counts::default();
-    for seed in first..first + count {
-        match catch_unwind(AssertUnwindSafe(|| run(seed, Trace::default()))) {
-            Ok((counts, _)) => sum += counts,
-            Err(_) => {
-                eprintln!("seed {seed} failed; see it with: SEED={seed} cargo test --test sim seeds -- --nocapture");
-                failed.push(seed);
+    let next = AtomicU64::new(first);
+    let results = Mutex::new((Counts::default(), Vec::new()));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + count {
+                return;
+            }
+            // Each world lives and dies on one thread; threads share nothing but the list of seeds.
+            let result = catch_unwind(|| run(seed, Trace::default()));
+            let mut results = results.lock().expect("nothing panics while it holds this");
+            match result {
+                Ok((counts, _)) => results.0 += counts,
+                Err(_) => {
+                    eprintln!("seed {seed} failed: SEED={seed} cargo test --test sim seeds -- --nocapture");
+                    results.1.push(seed);
+                }
             }
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
+        (0..threads).for_each(|_| drop(scope.spawn(work)));
+    });
+    let (sum, mut failed) = results.into_inner().expect("nothing panics while it holds this");
+    failed.sort_unstable();
     eprintln!("{count} seeds from {first}: {sum:?}");
     assert!(failed.is_empty(), "{} seeds failed: {failed:?}", failed.len());
 }

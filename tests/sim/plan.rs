@@ -170,7 +170,7 @@ impl Plan {
         };
         let unit = net.unit();
         // Values in a trickle only take time.
-        let most = net.piece_max.min(net.send_buffer).min(net.take_max) * 40;
+        let most = net.piece_max.min(net.send_buffer).min(net.take_max) * 20;
         let heal_at = rng.range(10..=60) * unit.max(2 * MS);
         let near = |rng: &mut Rng, chance| rng.per_mille(chance).then(|| rng.range(1..=heal_at));
         Plan {
@@ -201,7 +201,7 @@ impl Plan {
             },
             crowd: CrowdPlan {
                 callers: rng.pick(&[1, 3, 10, 30]),
-                calls_max: rng.pick(&[20, 100, 400]),
+                calls_max: rng.pick(&[10, 50, 200]),
                 until: heal_at,
                 pause_max: rng.pick(&[10, unit / 4, 2 * unit]),
                 drops: rng.pick(&[0, 100, 500]),

@@ -235,7 +235,12 @@ impl Crowd {
         mut after: impl FnMut(&Self, &mut ClientMachine),
     ) {
         self.kept.retain(|(until, _)| *until > context.now);
-        let mut order: Vec<usize> = (0..self.callers.len()).collect();
+        let acts = |caller: &Caller| match &caller.state {
+            State::Idle { until } => *until <= context.now,
+            State::Active(active) => caller.bell.is_rung() || active.drop_at.is_some_and(|at| at <= context.now),
+            State::Done => false,
+        };
+        let mut order: Vec<usize> = (0..self.callers.len()).filter(|index| acts(&self.callers[*index])).collect();
         self.rng.shuffle(&mut order);
         for index in order {
             let caller = &self.callers[index];

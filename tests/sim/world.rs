@@ -158,17 +158,13 @@ impl World {
         let now = self.instant();
         for _ in 0..self.plan.turn_budget {
             let Some(completion) = self.net.inbox.pop_front() else { break };
-            let before = self.crowd.line(&mut self.machine);
-            self.machine.handle(now, completion);
-            check_line(&before, &self.crowd.line(&mut self.machine));
+            self.in_line(|world| world.machine.handle(now, completion));
             self.note_ready();
         }
         // H18: deadlines only when the input is dry.
         let dry = self.net.inbox.is_empty();
         if dry && self.machine.next_deadline().is_some_and(|at| at <= now) {
-            let before = self.crowd.line(&mut self.machine);
-            self.machine.handle_timeout(now);
-            check_line(&before, &self.crowd.line(&mut self.machine));
+            self.in_line(|world| world.machine.handle_timeout(now));
             let rest = self.machine.next_deadline();
             assert!(rest.is_none_or(|at| at > now), "a deadline is served and still due: a busy loop");
         }
@@ -176,6 +172,16 @@ impl World {
         if dry {
             self.crowd.check_deadlines(&mut self.machine, &self.context);
         }
+    }
+
+    /// Does something after which the line must be in order.
+    fn in_line(&mut self, what: impl FnOnce(&mut Self)) {
+        if self.machine.held().1 == 0 {
+            return what(self);
+        }
+        let before = self.crowd.line(&mut self.machine);
+        what(self);
+        check_line(&before, &self.crowd.line(&mut self.machine));
     }
 
     fn note_ready(&mut self) {
