@@ -22,8 +22,11 @@ const NONE: u32 = u32::MAX;
 pub(super) enum Place {
     /// In the waiting line; not encoded.
     Waiting,
-    /// It may enter this connection; a place there is reserved.
-    Granted(u16),
+    /// It may enter this connection, where a place is reserved. Its turn says where it stood in line.
+    Granted {
+        connection: u16,
+        turn: u64,
+    },
     /// Encoded: entry `number` of a connection's pipeline.
     Entered {
         connection: u16,

@@ -117,6 +117,12 @@ impl Connection {
         self.pipeline.in_flight()
     }
 
+    /// Bytes of those commands.
+    #[doc(hidden)]
+    pub fn queued_bytes(&self) -> u64 {
+        self.pipeline.bytes()
+    }
+
     /// The endpoint, for errors.
     pub fn endpoint(&self) -> String {
         self.config.endpoint.to_string()

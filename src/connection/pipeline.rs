@@ -34,6 +34,7 @@ struct Entry {
 /// See the module.
 pub struct Pipeline {
     log: Log,
+    /// Between batches, the first is never a gap: it would hold its bytes, which count against the limit, for ever.
     entries: VecDeque<Entry>,
     /// Number of the first entry; numbers never repeat.
     first: u64,
@@ -201,7 +202,7 @@ impl Pipeline {
         self.live > 0 && self.answered < self.submitted
     }
 
-    /// Entries at the front that are gaps have no reply to wait for.
+    /// Entries at the front that are gaps have no reply to wait for. Every batch that changes the front ends with it.
     fn drop_answered_gaps(&mut self) {
         while let Some(front) = self.entries.front() {
             if !front.is_gap {
