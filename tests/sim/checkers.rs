@@ -228,7 +228,11 @@ impl Ledger {
         assert!(call.taken, "call {id} is run before its last byte was taken");
         if let Some(End::Failed(error)) = &call.end {
             let delivery = error.delivery();
-            assert_ne!(delivery, Delivery::NotExecuted, "call {id} is run after it was told not to be: {error:?}");
+            assert_ne!(
+                delivery,
+                Delivery::NotExecuted,
+                "call {id} is run after it was told not to be: {error:?}"
+            );
         }
     }
 

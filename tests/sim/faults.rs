@@ -7,6 +7,7 @@ use respiral::io::ConnectionId;
 
 type Fault = (&'static str, fn(&mut World));
 
+/// What stands here twice is twice as likely.
 const FAULTS: &[Fault] = &[
     ("reset", reset),
     ("end of stream", end_stream),
@@ -14,6 +15,9 @@ const FAULTS: &[Fault] = &[
     ("stall to the client", stall_down),
     ("half open", half_open),
     ("kill the server", kill),
+    ("cut a send", cut_send),
+    ("cut a send", cut_send),
+    ("cut a send", cut_send),
     ("refuse", refuse),
     ("black hole", black_hole),
     ("lose names", lose_names),
@@ -54,6 +58,14 @@ fn reset(world: &mut World) {
 fn end_stream(world: &mut World) {
     if let Some(id) = victim(world) {
         world.net.end_stream(id, &mut world.context, &mut world.server);
+    }
+}
+
+/// The next send breaks at the end of a frame, or a byte beside it: where fates divide.
+fn cut_send(world: &mut World) {
+    let offset = world.rng.pick(&[-1, 0, 0, 1, 5]);
+    if let Some(socket) = victim(world).and_then(|id| world.net.sockets.get_mut(&id)) {
+        socket.trap = Some(offset);
     }
 }
 

@@ -121,14 +121,21 @@ impl Net {
                 context.ledger.new_socket(id);
                 let before = self.sockets.insert(id, Socket::new(address_of(&address)));
                 assert!(before.is_none(), "{} is used twice", name(id));
-                let forerunner = self.sockets.iter().find(|(other, socket)| {
-                    other.index == id.index && **other != id && !socket.is_closed()
-                });
+                let forerunner = self
+                    .sockets
+                    .iter()
+                    .find(|(other, socket)| other.index == id.index && **other != id && !socket.is_closed());
                 assert!(forerunner.is_none(), "{} is opened before its forerunner is closed", name(id));
                 self.soon(now, Event::Connect(id));
             }
             Op::Send { id, data } => {
-                context.trace.note(now, || format!("core: send {} bytes on {}", data.iter().map(|s| s.len()).sum::<usize>(), name(id)));
+                context.trace.note(now, || {
+                    format!(
+                        "core: send {} bytes on {}",
+                        data.iter().map(|s| s.len()).sum::<usize>(),
+                        name(id)
+                    )
+                });
                 let socket = self.sockets.get_mut(&id).expect("a send on a socket that exists");
                 socket.hand(id, data, context);
                 self.soon(now, Event::Take(id));
@@ -157,7 +164,7 @@ impl Net {
             match event {
                 Event::Resolve(id) => self.resolve(id, context),
                 Event::Connect(id) => self.connect(id, context, server),
-                Event::Take(id) => self.take(id, context),
+                Event::Take(id) => self.take(id, context, server),
                 Event::Sent(id) => self.end_send(id, context),
                 Event::Arrive(id) => self.arrive(id, context, server),
                 Event::Deliver(id) => self.deliver(id, context, server),
@@ -198,15 +205,24 @@ impl Net {
         }
         if !server.up || self.weather.refuses || socket.host != 1 {
             socket.stage = Stage::Failed;
-            return self.tell(context, Completion::Failed { id, failure: ConnectionFailure::from_errno(111) });
+            return self
+                .tell(context, Completion::Failed { id, failure: ConnectionFailure::from_errno(111) });
         }
         socket.stage = Stage::Open;
         socket.session = Some(server.open());
         self.tell(context, Completion::Connected { id });
     }
 
-    fn take(&mut self, id: ConnectionId, context: &mut Context) {
+    fn take(&mut self, id: ConnectionId, context: &mut Context, server: &mut Server) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
+        if let Some(count) = socket.spring(&mut self.rng) {
+            // What is taken may still arrive before the connection breaks, or not.
+            socket.take(id, count, usize::MAX, context);
+            if self.rng.coin() {
+                return self.end_stream(id, context, server);
+            }
+            return self.reset(id, context, server);
+        }
         let most = self.rng.range(1..=self.plan.take_max as u64) as usize;
         let Some(left) = socket.take(id, most, self.plan.send_buffer, context) else { return };
         if left == 0 {
@@ -366,6 +382,7 @@ impl Net {
         }
         socket.to_server.clear();
         socket.ended = true;
+        socket.deaf = self.rng.coin();
         self.soon(context.now, Event::Deliver(id));
         self.soon(context.now, Event::Take(id));
     }
@@ -408,7 +425,8 @@ fn describe(completion: &Completion) -> String {
         Completion::Resolved { addresses, .. } => format!("{id} resolved to {} addresses", addresses.len()),
         Completion::Connected { .. } => format!("{id} connected"),
         Completion::Received { segment, .. } => {
-            let start: String = String::from_utf8_lossy(&segment[..segment.len().min(40)]).escape_debug().collect();
+            let start: String =
+                String::from_utf8_lossy(&segment[..segment.len().min(40)]).escape_debug().collect();
             format!("{id} received {} bytes: {start}", segment.len())
         }
         Completion::Sent { bytes, .. } => format!("{id} sent {bytes}"),

@@ -185,8 +185,12 @@ impl Plan {
                 by_name: rng.coin(),
                 eager: rng.coin(),
                 connect_timeout: unit * rng.pick(&[5, 20, 200]),
-                command_timeout: rng.pick(&[Some(3), Some(3), Some(20), None]).map(|n: u64| (n * unit).max(MS)),
-                idle_read_timeout: rng.pick(&[None, None, Some(4), Some(30)]).map(|n: u64| (n * unit).max(MS)),
+                command_timeout: rng
+                    .pick(&[Some(3), Some(3), Some(20), None])
+                    .map(|n: u64| (n * unit).max(MS)),
+                idle_read_timeout: rng
+                    .pick(&[None, None, Some(4), Some(30)])
+                    .map(|n: u64| (n * unit).max(MS)),
                 in_flight_max: rng.pick(&[1, 2, 3, 8, 64, 1024]),
                 queued_bytes_max: rng.pick(&[1, 100, 1000, 10_000, 1 << 20]),
                 write_buffer: rng.pick(&[1, 7, 64, 1000, 65_536]),

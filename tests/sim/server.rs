@@ -187,14 +187,7 @@ impl Server {
         self.run(session, id, words, context, out);
     }
 
-    fn run(
-        &mut self,
-        session: &Session,
-        id: u64,
-        words: &[&[u8]],
-        context: &mut Context,
-        out: &mut Vec<u8>,
-    ) {
+    fn run(&mut self, session: &Session, id: u64, words: &[&[u8]], context: &mut Context, out: &mut Vec<u8>) {
         let size = |word: &[u8]| String::from_utf8_lossy(word).parse::<usize>().unwrap_or(0);
         let mut say = |text: String| out.extend_from_slice(text.as_bytes());
         match words {
@@ -207,9 +200,12 @@ impl Server {
                 (0..size(n)).for_each(|index| say(format!(":{index}\r\n")));
             }
             [b"MAP", _, n] => {
-                let head = if session.resp3 { format!("%{}", size(n) + 1) } else { format!("*{}", 2 * size(n) + 2) };
+                let head =
+                    if session.resp3 { format!("%{}", size(n) + 1) } else { format!("*{}", 2 * size(n) + 2) };
                 say(format!("{head}\r\n+id\r\n+{id}\r\n"));
-                (0..size(n)).for_each(|index| say(format!("${}\r\n{index}\r\n:{index}\r\n", index.to_string().len())));
+                (0..size(n)).for_each(|index| {
+                    say(format!("${}\r\n{index}\r\n:{index}\r\n", index.to_string().len()))
+                });
             }
             [b"GET", _, key] => {
                 say(format!("*2\r\n+{id}\r\n"));

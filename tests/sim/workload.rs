@@ -73,7 +73,8 @@ pub struct Crowd {
 impl Crowd {
     pub fn new(plan: CrowdPlan, mut rng: Rng) -> Self {
         let count = plan.callers;
-        let mut this = Self { rng: rng.fork(), plan, callers: Vec::new(), kept: VecDeque::new(), answers: Vec::new() };
+        let mut this =
+            Self { rng: rng.fork(), plan, callers: Vec::new(), kept: VecDeque::new(), answers: Vec::new() };
         for _ in 0..count {
             let until = rng.range(0..=this.plan.pause_max);
             this.add(State::Idle { until }, true);
@@ -140,7 +141,8 @@ impl Crowd {
     pub fn check_wakes(&self, machine: &mut ClientMachine) {
         for caller in &self.callers {
             let State::Active(active) = &caller.state else { continue };
-            let moves = machine.is_over(active.ticket) || !active.entered && machine.is_granted(active.ticket);
+            let moves =
+                machine.is_over(active.ticket) || !active.entered && machine.is_granted(active.ticket);
             assert!(!moves || caller.bell.is_rung(), "call {} is not woken (lost wake-up)", active.id);
         }
     }
@@ -237,10 +239,13 @@ impl Crowd {
         self.kept.retain(|(until, _)| *until > context.now);
         let acts = |caller: &Caller| match &caller.state {
             State::Idle { until } => *until <= context.now,
-            State::Active(active) => caller.bell.is_rung() || active.drop_at.is_some_and(|at| at <= context.now),
+            State::Active(active) => {
+                caller.bell.is_rung() || active.drop_at.is_some_and(|at| at <= context.now)
+            }
             State::Done => false,
         };
-        let mut order: Vec<usize> = (0..self.callers.len()).filter(|index| acts(&self.callers[*index])).collect();
+        let mut order: Vec<usize> =
+            (0..self.callers.len()).filter(|index| acts(&self.callers[*index])).collect();
         self.rng.shuffle(&mut order);
         for index in order {
             let caller = &self.callers[index];
@@ -312,7 +317,9 @@ impl Crowd {
         let id = active.id;
         match outcome {
             Err(error) => {
-                context.trace.note(context.now, || format!("call {id} fails: {error} ({:?})", error.delivery()));
+                context
+                    .trace
+                    .note(context.now, || format!("call {id} fails: {error} ({:?})", error.delivery()));
                 context.ledger.end(id, context.now, End::Failed(error));
             }
             Ok(reply) => {
@@ -349,7 +356,9 @@ fn check_reply(id: u64, command: &Command, value: &Value) {
         }
         (Command::Map { count }, Value::Map(pairs)) => pairs.len() == count + 1 && own(&pairs[0].1),
         (Command::Map { count }, Value::Array(items)) => items.len() == 2 * count + 2 && own(&items[1]),
-        (Command::Get { .. } | Command::Incr { .. }, Value::Array(items)) => items.len() == 2 && own(&items[0]),
+        (Command::Get { .. } | Command::Incr { .. }, Value::Array(items)) => {
+            items.len() == 2 && own(&items[0])
+        }
         (Command::Set { .. }, Value::Simple(text)) => **text == *format!("OK {id}"),
         _ => false,
     };

@@ -18,7 +18,10 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// The zero of virtual time. Only differences count.
-#[expect(clippy::disallowed_methods, reason = "an instant can be had in no other way; nothing else reads the clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an instant can be had in no other way; nothing else reads the clock"
+)]
 fn zero() -> Instant {
     static ZERO: OnceLock<Instant> = OnceLock::new();
     *ZERO.get_or_init(Instant::now)
@@ -241,10 +244,16 @@ impl World {
         let client = &self.plan.client;
         let (_, in_line, _) = self.machine.held();
         for (index, load) in self.machine.loads().enumerate() {
-            assert!(load.in_flight <= client.in_flight_max, "too many commands on {index}: {load:?} (CONN-040)");
+            assert!(
+                load.in_flight <= client.in_flight_max,
+                "too many commands on {index}: {load:?} (CONN-040)"
+            );
             let most = client.queued_bytes_max - 1 + self.context.ledger.largest_frame;
             assert!(load.bytes <= most, "too many bytes on {index}: {load:?} (CONN-040)");
-            assert!(in_line == 0 || !load.has_room, "{in_line} calls wait and there is room on {index}: {load:?}");
+            assert!(
+                in_line == 0 || !load.has_room,
+                "{in_line} calls wait and there is room on {index}: {load:?}"
+            );
         }
     }
 

@@ -109,9 +109,11 @@ fn an_eager_connect_waits_for_each_connection() {
     plan.client.connect_timeout = SECOND;
     let mut world = unconnected(plan);
     world.run_for(1);
-    let (first, second) = (world.net.sockets.keys().next().copied(), world.net.sockets.keys().nth(1).copied());
+    let (first, second) =
+        (world.net.sockets.keys().next().copied(), world.net.sockets.keys().nth(1).copied());
     // The second connects to nothing: it never answers.
-    world.net.sockets.get_mut(&second.expect("two sockets")).expect("there").stage = crate::socket::Stage::Failed;
+    world.net.sockets.get_mut(&second.expect("two sockets")).expect("there").stage =
+        crate::socket::Stage::Failed;
     world.run_for(50 * MS);
     assert_eq!(world.connected, None);
     world.net.reset(first.expect("two sockets"), &mut world.context, &mut world.server);
