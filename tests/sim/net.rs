@@ -6,6 +6,7 @@ use crate::plan::{NetPlan, Plan};
 use crate::rng::Rng;
 use crate::server::Server;
 use crate::socket::{Link, Socket, Stage};
+use crate::trace::{describe, name};
 use respiral::buf::{BufferPool, Segment};
 use respiral::error::ConnectionFailure;
 use respiral::io::{Address, Completion, ConnectionId, Op};
@@ -408,29 +409,9 @@ impl Net {
     }
 }
 
-pub fn name(id: ConnectionId) -> String {
-    format!("#{}.{}", id.index, id.generation)
-}
-
 fn address_of(address: &Address) -> u8 {
     match address {
         Address::Tcp(SocketAddr::V4(address)) => address.ip().octets()[3],
         _ => 0,
-    }
-}
-
-fn describe(completion: &Completion) -> String {
-    let id = name(completion.id());
-    match completion {
-        Completion::Resolved { addresses, .. } => format!("{id} resolved to {} addresses", addresses.len()),
-        Completion::Connected { .. } => format!("{id} connected"),
-        Completion::Received { segment, .. } => {
-            let start: String =
-                String::from_utf8_lossy(&segment[..segment.len().min(40)]).escape_debug().collect();
-            format!("{id} received {} bytes: {start}", segment.len())
-        }
-        Completion::Sent { bytes, .. } => format!("{id} sent {bytes}"),
-        Completion::Failed { failure, .. } => format!("{id} failed: {failure}"),
-        Completion::Closed { .. } => format!("{id} closed"),
     }
 }
