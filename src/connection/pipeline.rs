@@ -96,8 +96,13 @@ impl Pipeline {
             Progress::Queued
         } else if end <= self.accepted {
             Progress::Taken
-        } else {
+        } else if self.is_sending() || end > self.submitted {
             Progress::Submitted
+        } else if start >= self.accepted {
+            // The send is over and the kernel took nothing of it.
+            Progress::Queued
+        } else {
+            Progress::Cut
         }
     }
 
@@ -282,10 +287,12 @@ impl Pipeline {
 /// How far a command's bytes have come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// The engine has not got them.
+    /// The engine has not got them, or gave them back whole.
     Queued,
     /// The engine has them, or a part; the kernel has not taken the last byte, as far as is known.
     Submitted,
+    /// The kernel has taken a part, and will take no more: the send is over and the socket with it.
+    Cut,
     /// The kernel has taken all of them.
     Taken,
 }

@@ -72,14 +72,14 @@ fn cut_send(world: &mut World) {
 fn stall_up(world: &mut World) {
     let until = spell(world);
     if let Some(socket) = victim(world).and_then(|id| world.net.sockets.get_mut(&id)) {
-        socket.up = Link::Stalled(until);
+        socket.up.stall(until);
     }
 }
 
 fn stall_down(world: &mut World) {
     let until = spell(world);
     if let Some(socket) = victim(world).and_then(|id| world.net.sockets.get_mut(&id)) {
-        socket.down = Link::Stalled(until);
+        socket.down.stall(until);
     }
 }
 

@@ -368,8 +368,11 @@ impl Net {
         if let Some(session) = socket.break_off() {
             server.end(session);
         }
+        // The send's end is told before, soon, or only when the socket is closed.
+        if self.rng.coin() {
+            self.end_send(id, context);
+        }
         self.tell(context, Completion::Failed { id, failure: ConnectionFailure::from_errno(104) });
-        // The send's end is told at once or only when the socket is closed.
         if self.rng.coin() {
             self.soon(context.now, Event::Sent(id));
         }

@@ -25,6 +25,15 @@ pub enum Link {
     Lost,
 }
 
+impl Link {
+    /// What is lost stays lost.
+    pub fn stall(&mut self, until: u64) {
+        if *self != Link::Lost {
+            *self = Link::Stalled(until);
+        }
+    }
+}
+
 /// The outstanding send. The chunks are kept as they are and read when they are taken, as a kernel does (H27).
 pub struct Outgoing {
     data: Transmit,

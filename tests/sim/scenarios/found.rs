@@ -1,6 +1,7 @@
 //! What random runs have found. Each failed before its fault was mended.
 
 use super::*;
+use crate::net::Event;
 use crate::plan::SECOND;
 use crate::socket::Link;
 use crate::wire::Command;
@@ -48,5 +49,25 @@ fn calls_that_go_back_keep_their_order() {
         // The line's order is checked after every step.
         let counts = World::new(plan, Trace::default()).run();
         assert!(counts.replies > 200, "{counts:?}");
+    }
+}
+
+// Seeds 1580 and 3324 (first version): the kernel had taken a part of a command, or nothing, and said that it would take
+// no more; a deadline that passed before the socket was closed still told "maybe executed".
+#[test]
+fn a_cut_command_is_known_not_to_run() {
+    for offset in [-1, -30, -1000] {
+        let mut plan = Plan::calm();
+        plan.net.close_lag_max = 10 * SECOND;
+        let mut world = connected(plan);
+        let id = world.socket();
+        world.net.sockets.get_mut(&id).expect("open").trap = Some(offset);
+        let call = world.call_within(Command::Set { key: 0, size: 10 }, Some(5_000));
+        world.run_for(500);
+        // The end of the send is told, the close is not.
+        world.net.schedule(0, Event::Sent(id));
+        world.run_for(10_000);
+        assert_eq!(world.failed(call), Some(Delivery::NotExecuted), "{offset}");
+        world.run_for(20 * SECOND);
     }
 }
