@@ -167,9 +167,11 @@ impl Pipeline {
         out
     }
 
-    /// The kernel has taken `bytes` of the outstanding send, which is over.
-    pub fn handle_sent(&mut self, bytes: usize) {
+    /// The kernel has taken `bytes` of the outstanding send, which is over. False when that is less than all: nothing
+    /// may follow on this socket.
+    pub fn handle_sent(&mut self, bytes: usize) -> bool {
         let mut left = bytes as u64;
+        let given: u64 = self.sending.iter().map(|(from, to)| to - from).sum();
         for (from, to) in self.sending.drain(..) {
             let taken = left.min(to - from);
             if taken > 0 {
@@ -178,6 +180,7 @@ impl Pipeline {
             left -= taken;
         }
         self.release();
+        bytes as u64 >= given
     }
 
     /// True while a send is outstanding.

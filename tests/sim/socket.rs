@@ -115,6 +115,7 @@ impl Socket {
         assert!(self.stage != Stage::Connecting, "a send before the socket is connected");
         assert!(!self.closing && !self.is_closed(), "a send after the close");
         assert!(self.outgoing.is_none(), "two sends on one socket (H28)");
+        assert_eq!(self.taken, self.handed, "a send after one that was cut");
         let bytes: Vec<u8> = data.iter().flat_map(|slice| slice.iter().copied()).collect();
         assert!(!bytes.is_empty(), "an empty send");
         self.outgoing = Some(Outgoing { data, length: bytes.len(), taken: 0, copy: bytes.clone() });
@@ -185,6 +186,12 @@ impl Socket {
         let frame = &self.frames[rng.index(self.frames.len())];
         let end = if frame.end == u64::MAX { frame.start } else { frame.end };
         Some(end.saturating_add_signed(offset).saturating_sub(self.taken) as usize)
+    }
+
+    /// The kernel takes `count` bytes and then no more.
+    pub fn cut(&mut self, id: ConnectionId, count: usize, context: &mut Context) {
+        self.take(id, count, usize::MAX, context);
+        self.deaf = true;
     }
 
     fn account(&mut self, id: ConnectionId, count: u64, context: &mut Context) {

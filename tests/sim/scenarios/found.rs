@@ -71,3 +71,25 @@ fn a_cut_command_is_known_not_to_run() {
         world.run_for(20 * SECOND);
     }
 }
+
+// Seed 1482: a send is cut, and that is told before the failure. Nothing may follow a cut frame on its socket: the
+// server would read the next command as the rest of it.
+#[test]
+fn nothing_follows_a_cut_send() {
+    let mut world = connected(Plan::calm());
+    let id = world.socket();
+    let whole = world.call(Command::Set { key: 0, size: 10 });
+    let cut = world.call(Command::Set { key: 1, size: 10 });
+    world.step(u64::MAX);
+    world.net.sockets.get_mut(&id).expect("open").cut(id, 60, &mut world.context);
+    world.net.schedule(0, Event::Sent(id));
+    world.run_for(10);
+    let next = world.call(Command::Set { key: 2, size: 10 });
+    // No send is seen, or the socket would refuse it as out of step.
+    world.run_for(10);
+    world.reset();
+    world.run_for(50_000);
+    assert_eq!(world.failed(whole), Some(Delivery::MaybeExecuted));
+    assert_eq!(world.failed(cut), Some(Delivery::NotExecuted));
+    assert!(world.has_reply(next));
+}
