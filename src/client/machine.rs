@@ -214,28 +214,34 @@ impl ClientMachine {
     }
 
     /// Begins a call: its frame is written by `encode`, now or, if it has to wait, when [`admit`](Self::admit) finds
-    /// room.
+    /// room. `waker` is called when its state changes.
     #[inline]
     pub fn submit(
         &mut self,
         timeout: Option<Duration>,
+        waker: &Waker,
         encode: impl FnOnce(&mut Log),
     ) -> Result<(TicketId, Admission), Error> {
         if self.state != State::Open {
             return Err(Error::Closed(Delivery::NotExecuted));
         }
-        let ticket = self.tickets.add(timeout);
-        if self.in_line == 0
-            && let Some(index) = self.choose()
-        {
-            self.enter(ticket, index, encode);
-            return Ok((ticket, Admission::Entered));
-        }
-        self.demand = true;
-        self.turns += 1;
-        self.waiting.push_back((self.turns, ticket));
-        self.in_line += 1;
-        Ok((ticket, Admission::Waiting))
+        let ticket = self.tickets.next();
+        let chosen = if self.in_line == 0 { self.choose() } else { None };
+        let (place, admission) = match chosen {
+            Some(index) => {
+                let number = self.connections[index].submit(ticket, encode);
+                (Place::Entered { connection: index as u16, number }, Admission::Entered)
+            }
+            None => {
+                self.demand = true;
+                self.turns += 1;
+                self.waiting.push_back((self.turns, ticket));
+                self.in_line += 1;
+                (Place::Waiting, Admission::Waiting)
+            }
+        };
+        self.tickets.add(place, timeout, waker);
+        Ok((ticket, admission))
     }
 
     /// Lets a waiting call enter when its turn has come.

@@ -110,9 +110,8 @@ impl Desk {
     }
 
     fn call_within(&mut self, name: &str, timeout: Option<Duration>) -> TicketId {
-        let (ticket, _) = self.machine.submit(timeout, |log| log.append(name.as_bytes())).unwrap();
         let waker = Waker::from(self.wakes.clone());
-        assert!(self.machine.set_waker(ticket, &waker).is_none());
+        let (ticket, _) = self.machine.submit(timeout, &waker, |log| log.append(name.as_bytes())).unwrap();
         self.pump();
         ticket
     }
@@ -364,7 +363,7 @@ fn close_ends_every_call() {
     assert_eq!(desk.error(sent), Error::Closed(Delivery::MaybeExecuted));
     assert_eq!(desk.error(queued), Error::Closed(Delivery::NotExecuted));
     assert_eq!(desk.error(waiting), Error::Closed(Delivery::NotExecuted));
-    let late = desk.machine.submit(None, |_| unreachable!("nothing is encoded"));
+    let late = desk.machine.submit(None, Waker::noop(), |_| unreachable!("nothing is encoded"));
     assert_eq!(late.map(|_| ()), Err(Error::Closed(Delivery::NotExecuted)));
     assert_eq!(desk.machine.held(), (0, 0, 0));
     assert_eq!(desk.closes.len(), 1);

@@ -92,25 +92,43 @@ impl Tickets {
         self.live
     }
 
-    pub fn add(&mut self, timeout: Option<Duration>) -> TicketId {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(Ticket {
-                generation: 0,
-                place: Place::Free,
-                waker: None,
-                timeout: None,
-                deadline: None,
-                class: NO_LIST,
-                previous: NONE,
-                next: NONE,
-            });
-            (self.entries.len() - 1) as u32
+    /// The ticket that [`add`](Self::add) will give.
+    #[inline]
+    pub fn next(&mut self) -> TicketId {
+        let index = match self.free.last() {
+            Some(index) => *index,
+            None => self.grow(),
+        };
+        TicketId { index, generation: self.entries[index as usize].generation }
+    }
+
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        let index = self.entries.len() as u32;
+        self.entries.push(Ticket {
+            generation: 0,
+            place: Place::Free,
+            waker: None,
+            timeout: None,
+            deadline: None,
+            class: NO_LIST,
+            previous: NONE,
+            next: NONE,
         });
+        self.free.push(index);
+        index
+    }
+
+    /// A ticket for a call that is there now.
+    #[inline]
+    pub fn add(&mut self, place: Place, timeout: Option<Duration>, waker: &Waker) -> TicketId {
+        let id = self.next();
+        self.free.pop();
         self.live += 1;
-        let ticket = &mut self.entries[index as usize];
-        ticket.place = Place::Waiting;
+        let ticket = &mut self.entries[id.index as usize];
+        ticket.place = place;
         ticket.timeout = timeout;
-        let id = TicketId { index, generation: ticket.generation };
+        ticket.waker = Some(waker.clone());
         if let Some(timeout) = timeout {
             self.link(id, timeout);
         }
@@ -315,9 +333,9 @@ mod tests {
     #[test]
     fn an_old_id_finds_nothing() {
         let mut tickets = Tickets::new();
-        let old = tickets.add(None);
+        let old = tickets.add(Place::Waiting, None, Waker::noop());
         assert!(tickets.remove(old).is_some());
-        let new = tickets.add(None);
+        let new = tickets.add(Place::Waiting, None, Waker::noop());
         assert_eq!(old.index, new.index);
         assert!(tickets.place(old).is_none());
         assert!(tickets.remove(old).is_none());
@@ -340,7 +358,7 @@ mod tests {
                 match action {
                     0 | 1 => {
                         let timeout = Duration::from_millis(timeout * 7);
-                        let id = tickets.add(Some(timeout));
+                        let id = tickets.add(Place::Waiting, Some(timeout), Waker::noop());
                         tickets.stamp(now);
                         model.push((now + timeout, id));
                     }

@@ -78,23 +78,21 @@ impl<T> Call<Raw, T> {
 }
 
 impl<C: Command, T: FromReply> Call<C, T> {
+    #[inline]
     fn start(&mut self, cx: &mut Context<'_>) -> Result<()> {
         let (command, own) = (&self.command, self.timeout);
-        let old = self.entry.shared.with(|machine| {
+        let (ticket, admission) = self.entry.shared.with(|machine| {
             command.check(machine.allow_admin())?;
             let timeout = match own {
                 Timeout::OfClient => machine.default_timeout(),
                 Timeout::Own(timeout) => timeout,
             };
-            let (ticket, admission) =
-                machine.submit(timeout, |log| command.encode(&mut Encoder::new(log)))?;
-            self.entry.state = match admission {
-                Admission::Entered => State::Entered(ticket),
-                Admission::Waiting => State::Waiting(ticket),
-            };
-            Ok::<_, Error>(machine.set_waker(ticket, cx.waker()))
-        });
-        drop(old?);
+            machine.submit(timeout, cx.waker(), |log| command.encode(&mut Encoder::new(log)))
+        })?;
+        self.entry.state = match admission {
+            Admission::Entered => State::Entered(ticket),
+            Admission::Waiting => State::Waiting(ticket),
+        };
         Ok(())
     }
 

@@ -191,7 +191,7 @@ impl Crowd {
             command.encode(id, log);
             bytes = Some(log.end() - before);
         };
-        match machine.submit(timeout.map(Duration::from_micros), encode) {
+        match machine.submit(timeout.map(Duration::from_micros), &caller.waker, encode) {
             Err(error) => {
                 assert_eq!(error, Error::Closed(Delivery::NotExecuted));
                 caller.state = State::Done;
@@ -203,7 +203,6 @@ impl Crowd {
                 if let Some(bytes) = bytes {
                     context.ledger.entered(id, bytes);
                 }
-                drop(machine.set_waker(ticket, &caller.waker));
                 caller.bell.take();
                 caller.state = State::Active(Active { ticket, id, command, entered, drop_at });
             }
