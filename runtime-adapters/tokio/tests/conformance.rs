@@ -6,6 +6,7 @@ mod hosts;
 static ALLOCATOR: respiral_testkit::CountingAllocator = respiral_testkit::CountingAllocator::new();
 
 conformance::conformance!(tokio: crate::hosts::Tokio);
+conformance::denied!(denied: crate::hosts::Tokio);
 
 /// H17: tokio has no place for a `!Send` task outside a `LocalSet`, as the crate's documentation says.
 #[test]

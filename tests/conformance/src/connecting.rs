@@ -263,10 +263,13 @@ pub fn connect_given_up<H: Host>(engine: EngineKind) {
             kit.until("the connection", |stats| stats.connections_accepted > accepted).await;
             drop(connect);
         }
+        pause::<H>(Duration::from_millis(300)).await;
+        println!("{:?}", crate::kit::list_descriptors());
         until::<H>("descriptors are closed", || descriptors() <= before + 10).await;
         kit.server.open_connections().resume();
         kit.until("no connection", |stats| stats.connections_open == 0).await;
-        until::<H>("descriptors are closed", || descriptors() == before).await;
+        let names = crate::kit::list_descriptors();
+        until::<H>(&format!("descriptors are closed: {names:?}"), || descriptors() == before).await;
     });
 }
 
