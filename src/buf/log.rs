@@ -5,7 +5,7 @@
 //! is used again only when no slice is left (H27). A grown `Vec` would move under the kernel's feet.
 
 use smallvec::SmallVec;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -23,7 +23,7 @@ impl Chunk {
     fn new(capacity: usize) -> Rc<Self> {
         let layout = Layout::array::<u8>(capacity.max(1)).expect("chunk sizes are validated");
         // SAFETY: the layout is not empty.
-        let Some(pointer) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+        let Some(pointer) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
         Rc::new(Self { pointer, capacity: capacity.max(1) })
     }
 }
@@ -131,6 +131,29 @@ impl Log {
         self.append_slowly(bytes);
     }
 
+    /// Room for `size` bytes at the end, in one piece, if the last chunk has it. What is written there counts from
+    /// [`advance`](Self::advance) on.
+    #[inline]
+    pub fn room(&mut self, size: usize) -> Option<&mut [u8]> {
+        let last = self.chunks.back_mut()?;
+        if last.chunk.capacity - last.written < size {
+            return None;
+        }
+        // SAFETY: the range lies inside the chunk, which was zeroed when it was allocated, so it is initialised; every
+        // slice that exists ends at or before `written`, and the log is borrowed mutably, so nobody else reads or
+        // writes these bytes while the result lives.
+        Some(unsafe { std::slice::from_raw_parts_mut(last.chunk.pointer.as_ptr().add(last.written), size) })
+    }
+
+    /// The first `size` bytes of the room are written.
+    #[inline]
+    pub fn advance(&mut self, size: usize) {
+        let Some(last) = self.chunks.back_mut() else { return };
+        assert!(size <= last.chunk.capacity - last.written, "more than there was room for");
+        last.written += size;
+        self.end += size as u64;
+    }
+
     #[cold]
     fn append_slowly(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
@@ -179,6 +202,14 @@ impl Log {
             return;
         }
         self.released = offset;
+        if self.chunks.front().is_none_or(|first| first.start + first.written as u64 > offset) {
+            return;
+        }
+        self.drop_released();
+    }
+
+    fn drop_released(&mut self) {
+        let offset = self.released;
         while let Some(first) = self.chunks.front_mut() {
             if first.start + first.written as u64 > offset {
                 break;

@@ -14,11 +14,17 @@ impl Spares {
     /// At most this many vectors wait; each holds a reply below the copy threshold (1 KiB).
     const MAX: usize = 4096;
 
-    /// A copy of `bytes` in a spare vector.
+    /// A copy of `bytes`: inside the value itself when they are few, else in a spare vector.
+    #[inline]
     pub fn copy_of(&self, bytes: &[u8]) -> SmallBytes {
+        if bytes.len() <= INLINE {
+            let mut inline = [0; INLINE];
+            inline[..bytes.len()].copy_from_slice(bytes);
+            return SmallBytes(Small::Inline(bytes.len() as u8, inline));
+        }
         let mut vector = self.list.borrow_mut().pop().unwrap_or_default();
         vector.extend_from_slice(bytes);
-        SmallBytes { vector, home: self.clone() }
+        SmallBytes(Small::Spare(Spare { vector, home: self.clone() }))
     }
 
     /// How many wait now.
@@ -27,25 +33,40 @@ impl Spares {
     }
 }
 
-/// The bytes of a small reply; the vector goes home when it is dropped.
-pub struct SmallBytes {
+/// Numbers, `OK` and the like need no vector.
+const INLINE: usize = 30;
+
+/// The bytes of a small reply.
+pub struct SmallBytes(Small);
+
+enum Small {
+    Inline(u8, [u8; INLINE]),
+    Spare(Spare),
+}
+
+/// A vector that goes home when it is dropped.
+struct Spare {
     vector: Vec<u8>,
     home: Spares,
 }
 
 impl SmallBytes {
     /// The bytes.
+    #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        &self.vector
+        match &self.0 {
+            Small::Inline(len, bytes) => &bytes[..usize::from(*len)],
+            Small::Spare(spare) => &spare.vector,
+        }
     }
 }
 
-impl Drop for SmallBytes {
+impl Drop for Spare {
     fn drop(&mut self) {
         let mut vector = std::mem::take(&mut self.vector);
         vector.clear();
         let mut list = self.home.list.borrow_mut();
-        if vector.capacity() > 0 && list.len() < Spares::MAX {
+        if list.len() < Spares::MAX {
             list.push(vector);
         }
     }
@@ -95,11 +116,21 @@ mod tests {
     #[test]
     fn vectors_are_used_again() {
         let spares = Spares::default();
-        let first = spares.copy_of(b"one");
-        assert_eq!(first.as_slice(), b"one");
+        let first = spares.copy_of(&[1; 100]);
+        assert_eq!(first.as_slice(), [1; 100]);
         drop(first);
         assert_eq!(spares.waiting(), 1);
-        let second = spares.copy_of(b"two");
-        assert_eq!((second.as_slice(), spares.waiting()), (&b"two"[..], 0));
+        let second = spares.copy_of(&[2; 50]);
+        assert_eq!((second.as_slice(), spares.waiting()), (&[2; 50][..], 0));
+    }
+
+    #[test]
+    fn few_bytes_need_no_vector() {
+        let spares = Spares::default();
+        for len in 0..=INLINE {
+            assert_eq!(spares.copy_of(&vec![7; len]).as_slice(), vec![7; len]);
+        }
+        assert_eq!(spares.waiting(), 0);
+        assert!(size_of::<Payload>() <= 40);
     }
 }

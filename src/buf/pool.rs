@@ -6,6 +6,8 @@ use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
+const PAGE: usize = 4096;
+
 /// The buffers of one engine. A cheap handle; `!Send`.
 ///
 /// Each buffer is *free* (in the list here), *provided* (the engine gave it to the kernel) or *lent* (referred to by
@@ -17,6 +19,8 @@ pub struct BufferPool {
 
 pub(super) struct Shared {
     base: NonNull<u8>,
+    /// What was allocated: `base` is its first page boundary.
+    allocation: NonNull<u8>,
     layout: Layout,
     size: u32,
     refs: Box<[Cell<u32>]>,
@@ -28,22 +32,28 @@ pub(super) struct Shared {
 }
 
 impl BufferPool {
-    /// `count` buffers of `size` bytes, page aligned, zeroed lazily by the system.
+    /// `count` buffers of `size` bytes, the first one page aligned, zeroed lazily by the system.
     ///
     /// # Panics
     /// When either is zero or the product overflows; options are validated before.
     pub fn new(count: u16, size: u32) -> Self {
         assert!(count > 0 && size > 0, "a pool has buffers");
         let bytes = usize::from(count).checked_mul(size as usize).expect("validated");
-        let layout = Layout::from_size_align(bytes, 4096).expect("validated");
+        // Asking the allocator for page alignment makes it write the zeros itself, and so touch every page. Without,
+        // a pool of this size is fresh memory from the system; the boundary is found here.
+        let layout = bytes.checked_add(PAGE).and_then(|bytes| Layout::from_size_align(bytes, 16).ok());
+        let layout = layout.expect("validated");
         // SAFETY: the layout has a non-zero size, asserted above.
-        let base = unsafe { alloc_zeroed(layout) };
-        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+        let allocation = unsafe { alloc_zeroed(layout) };
+        let Some(allocation) = NonNull::new(allocation) else { handle_alloc_error(layout) };
+        // SAFETY: the offset is below PAGE, and PAGE bytes more than the buffers take were allocated.
+        let base = unsafe { allocation.add(allocation.align_offset(PAGE)) };
         let refs = (0..count).map(|_| Cell::new(0)).collect();
         // Handed out from the end: the lowest buffers first.
         let free = RefCell::new((0..count).rev().collect());
         let shared = Shared {
             base,
+            allocation,
             layout,
             size,
             refs,
@@ -168,7 +178,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this layout; segments hold an `Rc` of this, so none is left.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+        unsafe { dealloc(self.allocation.as_ptr(), self.layout) }
     }
 }
 
@@ -233,6 +243,7 @@ mod tests {
         assert_eq!(pool.lent(), 1);
         drop(tail);
         assert_eq!((pool.lent(), pool.free()), (0, 2));
+        assert_eq!(pool.address(0) as usize % PAGE, 0);
     }
 
     // H6: holds may outlive the pool's handles.

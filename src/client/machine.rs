@@ -33,14 +33,26 @@ pub enum Admission {
     Waiting,
 }
 
+/// What a connection carries.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Load {
+    pub is_ready: bool,
+    pub in_flight: usize,
+    pub bytes: u64,
+    pub has_room: bool,
+}
+
 /// See the module.
 pub struct ClientMachine {
     connections: Vec<Connection>,
     /// Places promised to calls that were granted and not polled yet, per connection.
     reserved: Vec<usize>,
     tickets: Tickets,
-    /// Calls in line, oldest first. Entries whose ticket is gone are skipped.
-    waiting: VecDeque<TicketId>,
+    /// Calls in line and their turns, oldest first. Entries whose ticket is gone are skipped.
+    waiting: VecDeque<(u64, TicketId)>,
+    /// Calls that have stood in line.
+    turns: u64,
     /// How many of them still wait.
     in_line: usize,
     pushes: Pushes,
@@ -127,6 +139,7 @@ impl ClientMachine {
             reserved: vec![0; count.into()],
             tickets: Tickets::new(),
             waiting: VecDeque::new(),
+            turns: 0,
             in_line: 0,
             pushes: Pushes::default(),
             spares: Spares::default(),
@@ -219,15 +232,18 @@ impl ClientMachine {
             return Ok((ticket, Admission::Entered));
         }
         self.demand = true;
-        self.waiting.push_back(ticket);
+        self.turns += 1;
+        self.waiting.push_back((self.turns, ticket));
         self.in_line += 1;
         Ok((ticket, Admission::Waiting))
     }
 
     /// Lets a waiting call enter when its turn has come.
     pub fn admit(&mut self, ticket: TicketId, encode: impl FnOnce(&mut Log)) -> Admission {
-        let Some(Place::Granted(index)) = self.tickets.place(ticket) else { return Admission::Waiting };
-        let index = usize::from(*index);
+        let Some(Place::Granted { connection, turn }) = self.tickets.place(ticket) else {
+            return Admission::Waiting;
+        };
+        let (index, turn) = (usize::from(*connection), *turn);
         self.reserved[index] -= 1;
         let index =
             if self.connections[index].has_room(self.reserved[index]) { Some(index) } else { self.choose() };
@@ -237,11 +253,12 @@ impl ClientMachine {
                 Admission::Entered
             }
             None => {
-                // The connection went away in between: first in line again.
+                // The room is gone in between: back to where it stood, since others may have come back before it.
                 if let Some(place) = self.tickets.place(ticket) {
                     *place = Place::Waiting;
                 }
-                self.waiting.push_front(ticket);
+                let at = self.waiting.iter().position(|(other, _)| *other > turn);
+                self.waiting.insert(at.unwrap_or(self.waiting.len()), (turn, ticket));
                 self.in_line += 1;
                 self.demand = true;
                 Admission::Waiting
@@ -279,7 +296,7 @@ impl ClientMachine {
 
     /// True when the call may enter a connection: [`admit`](Self::admit) it.
     pub fn is_granted(&mut self, ticket: TicketId) -> bool {
-        matches!(self.tickets.place(ticket), Some(Place::Granted(_)))
+        matches!(self.tickets.place(ticket), Some(Place::Granted { .. }))
     }
 
     /// Whom to wake when the call's state changes. Gives back a waker to be dropped when nothing is borrowed.
@@ -292,13 +309,9 @@ impl ClientMachine {
     /// The outcome of a call that is over; its ticket is free again.
     #[inline]
     pub fn take(&mut self, ticket: TicketId) -> Option<Reply> {
-        if !matches!(self.tickets.place(ticket), Some(Place::Done(_))) {
-            return None;
-        }
-        match self.tickets.remove(ticket)?.0 {
-            Place::Done(Outcome::Reply(payload)) => Some(Ok(payload)),
-            Place::Done(Outcome::Failed(error)) => Some(Err(error)),
-            _ => None,
+        match self.tickets.take(ticket)? {
+            Outcome::Reply(payload) => Some(Ok(payload)),
+            Outcome::Failed(error) => Some(Err(error)),
         }
     }
 
@@ -323,11 +336,11 @@ impl ClientMachine {
                 // The line keeps its dead entries only while they are few.
                 if self.waiting.len() > 64 && self.waiting.len() > 2 * self.in_line {
                     let tickets = &mut self.tickets;
-                    self.waiting.retain(|id| matches!(tickets.place(*id), Some(Place::Waiting)));
+                    self.waiting.retain(|(_, id)| matches!(tickets.place(*id), Some(Place::Waiting)));
                 }
             }
-            Place::Granted(index) => {
-                self.reserved[usize::from(*index)] -= 1;
+            Place::Granted { connection, .. } => {
+                self.reserved[usize::from(*connection)] -= 1;
                 self.grant();
             }
             Place::Entered { connection, number } => {
@@ -342,9 +355,9 @@ impl ClientMachine {
     fn grant(&mut self) {
         while self.in_line > 0 {
             let Some(index) = self.choose() else { return };
-            let Some(ticket) = self.waiting.pop_front() else { return };
+            let Some((turn, ticket)) = self.waiting.pop_front() else { return };
             let Some(place @ Place::Waiting) = self.tickets.place(ticket) else { continue };
-            *place = Place::Granted(index as u16);
+            *place = Place::Granted { connection: index as u16, turn };
             self.in_line -= 1;
             self.reserved[index] += 1;
             self.wakers.extend(self.tickets.take_waker(ticket));
@@ -426,7 +439,7 @@ impl ClientMachine {
         if self.demand || !self.connections.iter().all(Connection::is_down) {
             return;
         }
-        while let Some(ticket) = self.waiting.pop_front() {
+        while let Some((_, ticket)) = self.waiting.pop_front() {
             if matches!(self.tickets.place(ticket), Some(Place::Waiting)) {
                 let error = error.clone().with_delivery(Delivery::NotExecuted);
                 self.tickets.finish(ticket, Outcome::Failed(error), &mut self.wakers);
@@ -543,5 +556,16 @@ impl ClientMachine {
     /// What a machine at rest does not have: tickets, calls in line, reservations.
     pub fn held(&self) -> (usize, usize, usize) {
         (self.tickets.live(), self.in_line, self.reserved.iter().sum())
+    }
+
+    /// What each connection carries, for tests that look for what is never given back.
+    #[doc(hidden)]
+    pub fn loads(&self) -> impl Iterator<Item = Load> {
+        self.connections.iter().zip(&self.reserved).map(|(connection, reserved)| Load {
+            is_ready: connection.is_ready(),
+            in_flight: connection.in_flight(),
+            bytes: connection.queued_bytes(),
+            has_room: connection.has_room(*reserved),
+        })
     }
 }

@@ -3,9 +3,12 @@
 mod machine;
 mod options;
 mod pushes;
+#[cfg(test)]
+mod tests;
 mod tickets;
 mod url;
 
-pub use machine::{Admission, ClientMachine, Reply as MachineReply};
+pub use crate::id::TicketId;
+pub use machine::{Admission, ClientMachine, Load, Reply as MachineReply};
 pub use options::ConnectOptions;
 pub use pushes::{PushListener, Pushes};

@@ -4,7 +4,7 @@
 //! list of its own, linked through the tickets: constant time in and out, nothing left behind, 4 ns per command where
 //! heaps take 37 to 190 (H36). More distinct timeouts than [`CLASSES`] share one sorted set.
 //!
-//! Invariant: a ticket is in exactly one list (or set, or `unstamped`) while it has a timeout and no outcome.
+//! Invariant: a ticket is in exactly one list (or in the set) while it has a timeout and no outcome.
 
 use crate::buf::Payload;
 use crate::error::Error;
@@ -22,8 +22,11 @@ const NONE: u32 = u32::MAX;
 pub(super) enum Place {
     /// In the waiting line; not encoded.
     Waiting,
-    /// It may enter this connection; a place there is reserved.
-    Granted(u16),
+    /// It may enter this connection, where a place is reserved. Its turn says where it stood in line.
+    Granted {
+        connection: u16,
+        turn: u64,
+    },
     /// Encoded: entry `number` of a connection's pipeline.
     Entered {
         connection: u16,
@@ -45,17 +48,24 @@ struct Ticket {
     place: Place,
     waker: Option<Waker>,
     timeout: Option<Duration>,
+    /// `None` until the clock of the call starts.
     deadline: Option<Instant>,
-    /// Which list; `CLASSES` is the sorted set; `None` without a timeout or before it is stamped.
-    class: Option<u8>,
+    /// Which list: [`OTHERS`] is the sorted set, [`NO_LIST`] none.
+    class: u8,
     previous: u32,
     next: u32,
 }
 
+const OTHERS: u8 = CLASSES as u8;
+const NO_LIST: u8 = u8::MAX;
+
+/// The calls with one timeout, in the order in which they began. Those whose clock does not run yet are at the end.
+#[derive(Clone, Copy)]
 struct Class {
     timeout: Duration,
     first: u32,
     last: u32,
+    unstamped: u32,
 }
 
 #[derive(Default)]
@@ -63,9 +73,12 @@ pub(super) struct Tickets {
     entries: Vec<Ticket>,
     free: Vec<u32>,
     classes: [Option<Class>; CLASSES],
+    /// The list that was used last; most calls have the same timeout.
+    latest: usize,
     others: BTreeSet<(Instant, u32)>,
-    /// Admitted since the last turn: their time begins when the driver next reads the clock.
-    unstamped: Vec<TicketId>,
+    others_unstamped: Vec<TicketId>,
+    /// Calls have begun since the driver last read the clock.
+    any_unstamped: bool,
     live: usize,
 }
 
@@ -87,7 +100,7 @@ impl Tickets {
                 waker: None,
                 timeout: None,
                 deadline: None,
-                class: None,
+                class: NO_LIST,
                 previous: NONE,
                 next: NONE,
             });
@@ -97,18 +110,19 @@ impl Tickets {
         let ticket = &mut self.entries[index as usize];
         ticket.place = Place::Waiting;
         ticket.timeout = timeout;
-        ticket.deadline = None;
         let id = TicketId { index, generation: ticket.generation };
-        if timeout.is_some() {
-            self.unstamped.push(id);
+        if let Some(timeout) = timeout {
+            self.link(id, timeout);
         }
         id
     }
 
+    #[inline]
     fn entry(&mut self, id: TicketId) -> Option<&mut Ticket> {
         self.entries.get_mut(id.index as usize).filter(|ticket| ticket.generation == id.generation)
     }
 
+    #[inline]
     pub fn place(&mut self, id: TicketId) -> Option<&mut Place> {
         self.entry(id).map(|ticket| &mut ticket.place)
     }
@@ -119,6 +133,7 @@ impl Tickets {
 
     /// Stores the waker; gives back the one that it replaces, to be dropped when nothing is borrowed (H15).
     #[must_use]
+    #[inline]
     pub fn set_waker(&mut self, id: TicketId, waker: &Waker) -> Option<Waker> {
         let ticket = self.entry(id)?;
         match &ticket.waker {
@@ -132,18 +147,36 @@ impl Tickets {
     }
 
     /// Ends a call; its waker, if any, goes to `wakers`. False when it is over already.
+    #[inline]
     pub fn finish(&mut self, id: TicketId, outcome: Outcome, wakers: &mut Vec<Waker>) -> bool {
         let Some(ticket) = self.entry(id) else { return false };
         if matches!(ticket.place, Place::Done(_) | Place::Free) {
             return false;
         }
         ticket.place = Place::Done(outcome);
-        wakers.extend(ticket.waker.take());
+        if let Some(waker) = ticket.waker.take() {
+            wakers.push(waker);
+        }
         self.unlink(id.index);
         true
     }
 
+    /// The outcome of a call that is over; its ticket is free again. It is in no list and has no waker any more.
+    #[inline]
+    pub fn take(&mut self, id: TicketId) -> Option<Outcome> {
+        let ticket = self.entry(id)?;
+        if !matches!(ticket.place, Place::Done(_)) {
+            return None;
+        }
+        let Place::Done(outcome) = std::mem::replace(&mut ticket.place, Place::Free) else { return None };
+        ticket.generation = ticket.generation.wrapping_add(1);
+        self.free.push(id.index);
+        self.live -= 1;
+        Some(outcome)
+    }
+
     /// Frees a ticket and gives its contents back, to be dropped when nothing is borrowed.
+    #[inline]
     pub fn remove(&mut self, id: TicketId) -> Option<(Place, Option<Waker>)> {
         self.entry(id)?;
         self.unlink(id.index);
@@ -157,54 +190,72 @@ impl Tickets {
     }
 
     /// True when [`stamp`](Self::stamp) has something to do.
+    #[inline]
     pub fn has_unstamped(&self) -> bool {
-        !self.unstamped.is_empty()
+        self.any_unstamped
     }
 
-    /// Starts the clocks of the calls that were admitted since the last time.
+    /// Starts the clocks of the calls that began since the last time.
     pub fn stamp(&mut self, now: Instant) {
-        let mut unstamped = std::mem::take(&mut self.unstamped);
-        for id in unstamped.drain(..) {
-            let Some(ticket) = self.entry(id) else { continue };
-            if matches!(ticket.place, Place::Done(_)) {
-                continue;
-            }
+        self.any_unstamped = false;
+        for class in self.classes.iter_mut().flatten() {
+            let mut index = std::mem::replace(&mut class.unstamped, NONE);
             // A timeout that the clock cannot add is as good as none.
-            let Some(timeout) = ticket.timeout else { continue };
-            let Some(deadline) = now.checked_add(timeout) else { continue };
-            ticket.deadline = Some(deadline);
-            self.link(id.index, timeout, deadline);
+            let deadline = now.checked_add(class.timeout);
+            while let Some(ticket) = self.entries.get_mut(index as usize) {
+                ticket.deadline = deadline;
+                index = ticket.next;
+            }
         }
-        self.unstamped = unstamped;
+        for id in std::mem::take(&mut self.others_unstamped) {
+            if let Some(ticket) = self.entry(id)
+                && ticket.class == OTHERS
+                && let Some(deadline) = ticket.timeout.and_then(|timeout| now.checked_add(timeout))
+            {
+                ticket.deadline = Some(deadline);
+                self.others.insert((deadline, id.index));
+            }
+        }
     }
 
-    fn link(&mut self, index: u32, timeout: Duration, deadline: Instant) {
-        let known =
-            self.classes.iter().position(|class| class.as_ref().is_some_and(|c| c.timeout == timeout));
-        let slot = known
-            .or_else(|| self.classes.iter().position(|class| class.as_ref().is_none_or(Class::is_empty)));
-        let Some(slot) = slot else {
-            self.others.insert((deadline, index));
-            self.entries[index as usize].class = Some(CLASSES as u8);
-            return;
-        };
-        let class = match &mut self.classes[slot] {
-            Some(class) if known.is_some() => class,
-            place => place.insert(Class { timeout, first: NONE, last: NONE }),
-        };
-        let last = std::mem::replace(&mut class.last, index);
-        if last == NONE {
-            class.first = index;
-        } else {
-            self.entries[last as usize].next = index;
+    /// Puts a call at the end of the list of its timeout.
+    #[inline]
+    fn link(&mut self, id: TicketId, timeout: Duration) {
+        self.any_unstamped = true;
+        if self.classes[self.latest].is_none_or(|class| class.timeout != timeout) {
+            let known =
+                self.classes.iter().position(|class| class.is_some_and(|class| class.timeout == timeout));
+            let unused =
+                || self.classes.iter().position(|class| class.is_none_or(|class| class.first == NONE));
+            let Some(slot) = known.or_else(unused) else {
+                self.entries[id.index as usize].class = OTHERS;
+                return self.others_unstamped.push(id);
+            };
+            if known.is_none() {
+                self.classes[slot] = Some(Class { timeout, first: NONE, last: NONE, unstamped: NONE });
+            }
+            self.latest = slot;
         }
-        let ticket = &mut self.entries[index as usize];
-        (ticket.class, ticket.previous, ticket.next) = (Some(slot as u8), last, NONE);
+        let Some(class) = &mut self.classes[self.latest] else { return };
+        let last = std::mem::replace(&mut class.last, id.index);
+        if class.unstamped == NONE {
+            class.unstamped = id.index;
+        }
+        match self.entries.get_mut(last as usize) {
+            None => class.first = id.index,
+            Some(last) => last.next = id.index,
+        }
+        let ticket = &mut self.entries[id.index as usize];
+        (ticket.class, ticket.previous, ticket.next) = (self.latest as u8, last, NONE);
     }
 
+    #[inline]
     fn unlink(&mut self, index: u32) {
         let ticket = &mut self.entries[index as usize];
-        let Some(slot) = ticket.class.take() else { return };
+        let slot = std::mem::replace(&mut ticket.class, NO_LIST);
+        if slot == NO_LIST {
+            return;
+        }
         let deadline = ticket.deadline.take();
         let (previous, next) = (ticket.previous, ticket.next);
         let Some(Some(class)) = self.classes.get_mut(usize::from(slot)) else {
@@ -213,27 +264,33 @@ impl Tickets {
             }
             return;
         };
-        match previous {
-            NONE => class.first = next,
-            _ => self.entries[previous as usize].next = next,
+        if class.unstamped == index {
+            class.unstamped = next;
         }
-        match next {
-            NONE => class.last = previous,
-            _ => self.entries[next as usize].previous = previous,
+        match self.entries.get_mut(previous as usize) {
+            None => class.first = next,
+            Some(previous) => previous.next = next,
+        }
+        match self.entries.get_mut(next as usize) {
+            None => class.last = previous,
+            Some(next) => next.previous = previous,
         }
     }
 
     /// The earliest deadline.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let firsts = self.classes.iter().flatten().filter(|class| !class.is_empty());
-        let listed = firsts.filter_map(|class| self.entries[class.first as usize].deadline);
+        let listed = self.firsts().filter_map(|index| self.entries[index as usize].deadline);
         listed.chain(self.others.first().map(|(deadline, _)| *deadline)).min()
+    }
+
+    fn firsts(&self) -> impl Iterator<Item = u32> {
+        self.classes.iter().flatten().map(|class| class.first).filter(|first| *first != NONE)
     }
 
     /// A ticket whose deadline has passed, if there is one. The caller finishes or removes it.
     pub fn expired(&self, now: Instant) -> Option<TicketId> {
-        let firsts = self.classes.iter().flatten().filter(|class| !class.is_empty()).map(|class| class.first);
-        let index = firsts
+        let index = self
+            .firsts()
             .chain(self.others.first().map(|(_, index)| *index))
             .find(|index| self.entries[*index as usize].deadline.is_some_and(|deadline| deadline <= now))?;
         Some(TicketId { index, generation: self.entries[index as usize].generation })
@@ -244,12 +301,6 @@ impl Tickets {
         let pending =
             self.entries.iter().enumerate().filter(|(_, t)| !matches!(t.place, Place::Done(_) | Place::Free));
         pending.map(|(index, t)| TicketId { index: index as u32, generation: t.generation }).collect()
-    }
-}
-
-impl Class {
-    fn is_empty(&self) -> bool {
-        self.first == NONE
     }
 }
 

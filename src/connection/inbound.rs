@@ -152,12 +152,6 @@ impl Inbound {
         chain.push(last);
         Payload::Held(chain)
     }
-
-    /// Bytes that are kept of an incomplete frame.
-    #[cfg(test)]
-    pub fn kept(&self) -> usize {
-        self.copied.len() + self.held.len()
-    }
 }
 
 fn small_or_heap(bytes: &[u8], spares: &Spares) -> Payload {
@@ -175,4 +169,133 @@ fn may_hold(pool: Option<&BufferPool>) -> bool {
 
 fn is_low(pool: Option<&BufferPool>) -> bool {
     pool.is_some_and(|pool| pool.available() * 4 < pool.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Receives `bytes` in one buffer of the pool.
+    fn receive(pool: &BufferPool, bytes: &[u8]) -> Segment {
+        let mut buffer = pool.take_free().expect("a buffer to receive into");
+        buffer.bytes()[..bytes.len()].copy_from_slice(bytes);
+        buffer.filled(bytes.len())
+    }
+
+    fn bulk(length: usize, seed: u8) -> Vec<u8> {
+        let mut out = format!("${length}\r\n").into_bytes();
+        out.extend((0..length).map(|i| (i as u8).wrapping_mul(31).wrapping_add(seed)));
+        out.extend_from_slice(b"\r\n");
+        out
+    }
+
+    fn bytes_of(payload: &Payload) -> Vec<u8> {
+        match payload {
+            Payload::Small(small) => small.as_slice().to_vec(),
+            Payload::Held(chain) => chain.segments().iter().flat_map(|segment| segment.to_vec()).collect(),
+        }
+    }
+
+    fn inbound() -> Inbound {
+        Inbound::new(Limits::default())
+    }
+
+    /// Feeds `stream` in pieces of `piece` bytes; gives the frames.
+    fn feed(inbound: &mut Inbound, pool: &BufferPool, stream: &[u8], piece: usize) -> Vec<Payload> {
+        let spares = Spares::default();
+        let mut frames = Vec::new();
+        for part in stream.chunks(piece) {
+            let mut input = Input::new(receive(pool, part));
+            while let Some(frame) = inbound.next(&mut input, Some(pool), &spares).expect("valid") {
+                frames.push(frame.payload);
+            }
+        }
+        frames
+    }
+
+    #[test]
+    fn any_piece_size_gives_the_same_frames() {
+        let pool = BufferPool::new(64, 4096);
+        let expected: Vec<Vec<u8>> =
+            [3, 1000, 1015, 1016, 1017, 5000, 20_000].iter().map(|n| bulk(*n, 7)).collect();
+        let stream = expected.concat();
+        for piece in [1, 2, 7, 100, 1024, 4095, 4096] {
+            let frames = feed(&mut inbound(), &pool, &stream, piece);
+            assert_eq!(frames.iter().map(bytes_of).collect::<Vec<_>>(), expected, "pieces of {piece}");
+            drop(frames);
+            assert_eq!(pool.lent(), 0);
+        }
+    }
+
+    // H20: three large replies through a pool that cannot hold them; without spilling they would wait for ever.
+    #[test]
+    fn partial_replies_do_not_use_up_the_pool() {
+        let pool = BufferPool::new(8, 16 * 1024);
+        let spares = Spares::default();
+        let replies: Vec<Vec<u8>> = (0..3).map(|seed| bulk(60_000, seed)).collect();
+        let mut connections: Vec<Inbound> = (0..3).map(|_| inbound()).collect();
+        let mut done = Vec::new();
+        for at in (0..60_009).step_by(10_000) {
+            for (index, connection) in connections.iter_mut().enumerate() {
+                let part =
+                    &replies[index][at.min(replies[index].len())..(at + 10_000).min(replies[index].len())];
+                if part.is_empty() {
+                    continue;
+                }
+                let mut input = Input::new(receive(&pool, part));
+                while let Some(frame) = connection.next(&mut input, Some(&pool), &spares).expect("valid") {
+                    done.push((index, bytes_of(&frame.payload)));
+                }
+            }
+        }
+        assert_eq!(done.len(), 3);
+        assert!(done.iter().all(|(index, bytes)| *bytes == replies[*index]));
+        assert_eq!(pool.lent(), 0);
+    }
+
+    // H20: a reply of four times the pool.
+    #[test]
+    fn a_reply_larger_than_the_pool() {
+        let pool = BufferPool::new(4, 4096);
+        let reply = bulk(16 * 4096, 1);
+        let frames = feed(&mut inbound(), &pool, &reply, 4096);
+        assert_eq!(frames.iter().map(bytes_of).collect::<Vec<_>>(), [reply]);
+        assert_eq!(pool.lent(), 0);
+    }
+
+    // H21: small replies are copied; whoever keeps large ones gets at most half of the pool.
+    #[test]
+    fn kept_replies_leave_half_of_the_pool() {
+        let pool = BufferPool::new(16, 4096);
+        let mut inbound = inbound();
+        let mut kept = Vec::new();
+        for seed in 0..100 {
+            kept.extend(feed(&mut inbound, &pool, &bulk(5, seed), 4096));
+            kept.extend(feed(&mut inbound, &pool, &bulk(3000, seed), 4096));
+            assert!(pool.available() >= pool.count() / 2, "{} left", pool.available());
+        }
+        assert_eq!(kept.len(), 200);
+        for (index, payload) in kept.iter().enumerate() {
+            let length = if index % 2 == 0 { 5 } else { 3000 };
+            assert_eq!(bytes_of(payload), bulk(length, (index / 2) as u8));
+        }
+    }
+
+    // Memory follows what arrives, not what is announced.
+    #[test]
+    fn an_announced_length_takes_no_memory() {
+        let pool = BufferPool::new(8, 4096);
+        let mut inbound = inbound();
+        assert!(feed(&mut inbound, &pool, b"$536870912\r\nabc", 4096).is_empty());
+        assert!(inbound.copied.capacity() <= 2 * Inbound::GROWTH_MIN, "{}", inbound.copied.capacity());
+        assert_eq!(pool.lent(), 0);
+    }
+
+    #[test]
+    fn an_idle_connection_pins_no_buffer() {
+        let pool = BufferPool::new(8, 4096);
+        let mut inbound = inbound();
+        assert!(feed(&mut inbound, &pool, b"$3\r\nab", 4096).is_empty());
+        assert_eq!(pool.lent(), 0);
+    }
 }

@@ -108,13 +108,19 @@ impl Connection {
     #[inline]
     pub fn has_room(&self, reserved: usize) -> bool {
         self.is_ready()
-            && self.pipeline.len() + reserved < self.config.inflight_max
+            && self.pipeline.in_flight() + reserved < self.config.inflight_max
             && self.pipeline.bytes() < self.config.queued_bytes_max
     }
 
     /// Commands queued or awaiting their reply.
     pub fn in_flight(&self) -> usize {
-        self.pipeline.len()
+        self.pipeline.in_flight()
+    }
+
+    /// Bytes of those commands.
+    #[doc(hidden)]
+    pub fn queued_bytes(&self) -> u64 {
+        self.pipeline.bytes()
     }
 
     /// The endpoint, for errors.
@@ -193,6 +199,8 @@ impl Connection {
             return;
         }
         match completion {
+            // What arrives while the socket is being closed is of no use: its commands get their fate from the close.
+            Completion::Received { .. } if matches!(self.state, State::Closing { .. } | State::Down) => {}
             Completion::Received { segment, .. } => self.handle_received(now, segment, pool, spares, sink),
             Completion::Sent { bytes, .. } => self.handle_sent(bytes),
             Completion::Connected { .. } => self.handle_connected(now),
@@ -274,24 +282,22 @@ impl Connection {
         self.heard = Some(now);
         let mut input = Input::new(segment);
         loop {
-            if matches!(self.state, State::Closing { .. } | State::Down) {
-                return;
-            }
             match self.inbound.next(&mut input, pool, spares) {
-                Ok(None) => return,
-                Ok(Some(frame)) if frame.kind == FrameKind::Push => sink.push(frame.payload),
                 Ok(Some(frame)) => match &mut self.state {
+                    _ if frame.kind == FrameKind::Push => sink.push(frame.payload),
                     State::Ready => match self.pipeline.pop() {
                         Some(Some(ticket)) => sink.reply(ticket, frame.payload),
                         Some(None) => sink.reply_dropped(),
-                        None => return self.fail_unasked(&frame.payload),
+                        None => break self.fail_unasked(&frame.payload),
                     },
                     State::SettingUp(_) => self.handle_setup_reply(now, &frame.payload),
-                    _ => return,
+                    _ => break,
                 },
-                Err(error) => return self.fail(Error::Protocol(Box::new(error))),
+                Ok(None) => break,
+                Err(error) => break self.fail(Error::Protocol(Box::new(error))),
             }
         }
+        self.pipeline.release();
     }
 
     /// A reply that no command asked for. Servers say an error and close when they have no room for a client.

@@ -34,6 +34,7 @@ struct Entry {
 /// See the module.
 pub struct Pipeline {
     log: Log,
+    /// Between batches, the first is never a gap: it would hold its bytes, which count against the limit, for ever.
     entries: VecDeque<Entry>,
     /// Number of the first entry; numbers never repeat.
     first: u64,
@@ -66,7 +67,7 @@ impl Pipeline {
     }
 
     /// Commands that are queued or await their reply.
-    pub fn len(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.live
     }
 
@@ -136,7 +137,7 @@ impl Pipeline {
         at == self.log.end()
     }
 
-    /// The next send: everything queued, without gaps, up to [`SEND_MAX`].
+    /// The next send: everything queued, without gaps, up to 1 MiB.
     pub fn transmit(&mut self) -> Transmit {
         debug_assert!(self.sending.is_empty(), "one send at a time");
         let mut out = Transmit::new();
@@ -171,7 +172,7 @@ impl Pipeline {
             }
             left -= taken;
         }
-        self.release();
+        self.release_bytes();
     }
 
     /// True while a send is outstanding.
@@ -180,19 +181,20 @@ impl Pipeline {
     }
 
     /// Takes the entry whose reply has arrived: `Some(None)` when its caller is gone, `None` when no reply is owed.
+    /// After a batch of these, [`release`](Self::release) gives the bytes back.
+    #[inline]
     pub fn pop(&mut self) -> Option<Option<TicketId>> {
-        self.drop_answered_gaps();
-        let front = self.entries.front()?;
+        if self.entries.front()?.is_gap {
+            self.drop_answered_gaps();
+        }
         if self.answered >= self.submitted {
             return None;
         }
-        let (ticket, end) = (front.ticket, front.end);
-        self.entries.pop_front();
+        let front = self.entries.pop_front()?;
         self.first += 1;
-        self.answered = end;
+        self.answered = front.end;
         self.live -= 1;
-        self.release();
-        Some(ticket)
+        Some(front.ticket)
     }
 
     /// True when a reply is owed for something that was given to the engine.
@@ -200,7 +202,7 @@ impl Pipeline {
         self.live > 0 && self.answered < self.submitted
     }
 
-    /// Entries at the front that are gaps have no reply to wait for.
+    /// Entries at the front that are gaps have no reply to wait for. Every batch that changes the front ends with it.
     fn drop_answered_gaps(&mut self) {
         while let Some(front) = self.entries.front() {
             if !front.is_gap {
@@ -214,11 +216,18 @@ impl Pipeline {
             self.first += 1;
         }
         self.submitted = self.submitted.max(self.answered);
-        self.release();
+        self.release_bytes();
     }
 
-    /// A byte may go when its command is answered *and* the kernel is done with it.
-    fn release(&mut self) {
+    /// Gives back what is no longer needed: a byte may go when its command is answered *and* the kernel is done with it.
+    pub fn release(&mut self) {
+        if self.entries.front().is_some_and(|front| front.is_gap) {
+            return self.drop_answered_gaps();
+        }
+        self.release_bytes();
+    }
+
+    fn release_bytes(&mut self) {
         let unsent = self.sending.front().map_or(self.submitted, |range| range.0);
         self.log.release(self.answered.min(unsent));
     }
@@ -329,7 +338,8 @@ mod tests {
         assert_eq!(pipeline.pop(), Some(Some(ticket(2))));
         assert_eq!(pipeline.pop(), Some(Some(ticket(4))));
         assert_eq!(pipeline.pop(), None);
-        assert_eq!((pipeline.len(), pipeline.bytes()), (0, 0));
+        pipeline.release();
+        assert_eq!((pipeline.in_flight(), pipeline.bytes()), (0, 0));
     }
 
     #[test]
@@ -342,7 +352,7 @@ mod tests {
         assert!(pipeline.has_transmit());
         pipeline.cancel(numbers[0]);
         assert!(!pipeline.has_transmit());
-        assert_eq!((pipeline.len(), pipeline.bytes()), (0, 0));
+        assert_eq!((pipeline.in_flight(), pipeline.bytes()), (0, 0));
     }
 
     // the kernel took all of the first, a part of the second, nothing of the third.

@@ -578,3 +578,57 @@ fn no_error_of_set_up_holds_the_password() {
         assert!(!format!("{error:?} {error}").contains("hunter2"), "{error:?}");
     }
 }
+
+/// Keeps the level and the text of every record.
+#[derive(Clone, Default)]
+struct Records(std::sync::Arc<std::sync::Mutex<Vec<(tracing::Level, String)>>>);
+
+impl tracing::Subscriber for Records {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        struct Text(String);
+        impl tracing::field::Visit for Text {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                self.0 += &format!("{field}={value:?} ");
+            }
+        }
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        self.0.lock().unwrap().push((*event.metadata().level(), text.0));
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+// CONN-015, SYS-010
+#[test]
+fn negotiation_is_logged_once_per_connection_and_without_secrets() {
+    let records = Records::default();
+    tracing::subscriber::with_default(records.clone(), || {
+        for reply in [HELLO_OK, "-ERR unknown command 'HELLO'\r\n"] {
+            for _ in 0..2 {
+                let mut stage = Script::new(ConnectionConfig { credentials: login(Some("anna")), ..config() });
+                stage.connected();
+                stage.reply(reply);
+                stage.reply("+OK\r\n");
+            }
+        }
+    });
+    let records = records.0.lock().unwrap();
+    let at = |level| records.iter().filter(|(l, text)| *l == level && text.contains("RESP3")).count();
+    assert_eq!((at(tracing::Level::DEBUG), at(tracing::Level::INFO)), (2, 2), "{records:?}");
+    assert!(records.iter().all(|(_, text)| !text.contains("hunter2") && !text.contains("anna")), "{records:?}");
+}

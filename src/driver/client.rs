@@ -21,6 +21,13 @@ use std::rc::{Rc, Weak};
 /// `respiral-tokio-uring`. Call [`close`](Self::close) before the runtime ends: monoio never drops the tasks that wait
 /// when it goes, and what they hold stays open. [`close_on_drop`](Self::close_on_drop) does it where an early return
 /// could skip it.
+///
+/// ```compile_fail
+/// fn to_another_thread(_: impl Send) {}
+/// fn no(client: respiral::Client) {
+///     to_another_thread(client); // SYS-007: nothing of a client crosses threads
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Client {
     shared: Rc<Shared>,

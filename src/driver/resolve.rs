@@ -22,7 +22,7 @@ impl Resolver for SystemResolver {
             answer.send(found.map_err(|error| error.to_string()));
         };
         // A thread that cannot be started drops the answer, and the connect deadline ends the attempt.
-        #[expect(clippy::disallowed_methods, reason = "getaddrinfo blocks; the driver's thread must not")]
+        // `getaddrinfo` blocks, and the driver's thread must not.
         drop(std::thread::Builder::new().name("respiral-resolve".into()).spawn(look_up));
     }
 }

@@ -21,13 +21,16 @@ impl Alarm {
         self.now = Some(now);
     }
 
+    /// Longer times are reached by way of early alarms; kernels refuse absurd ones.
+    const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
     /// How far away the timer must be set, if it must. Never zero, since zero disarms a timerfd.
     pub(super) fn due(&self) -> Option<Duration> {
         let (wanted, now) = (self.wanted?, self.now?);
         if self.set.is_some_and(|set| set <= wanted) {
             return None;
         }
-        Some(wanted.saturating_duration_since(now).max(Duration::from_nanos(1)))
+        Some(wanted.saturating_duration_since(now).clamp(Duration::from_nanos(1), Self::LONGEST))
     }
 
     /// What was due is done.
@@ -89,5 +92,7 @@ mod tests {
         let mut alarm = Alarm::default();
         alarm.want(start + MS, Some(start));
         assert_eq!(alarm.due(), Some(Duration::from_nanos(1)));
+        alarm.want(start, Some(start + 1_000_000_000 * MS));
+        assert_eq!(alarm.due(), Some(Alarm::LONGEST));
     }
 }

@@ -3,7 +3,6 @@
 //! An engine belongs to the thread that made it. It never blocks (except for a bounded time in `close`), and its
 //! [`wake_fd`](Engine::wake_fd) becomes readable when `poll` would yield something: that descriptor is all that a host
 //! runtime has to wait for. [`AnyEngine`] is the one to use: io_uring where it works, epoll where it does not.
-#![allow(unsafe_code)]
 
 mod alarm;
 mod choose;
@@ -12,7 +11,9 @@ mod epoll;
 mod sending;
 mod socket;
 mod token;
+#[allow(unsafe_code)]
 mod uring;
+#[allow(unsafe_code)]
 mod wake;
 
 pub use crate::io::{EngineKind, EngineOptions};
@@ -44,10 +45,8 @@ pub trait Engine {
     fn poll(&mut self, budget: usize, out: &mut Vec<Completion>) -> io::Result<bool>;
 
     /// To be called right before waiting for [`wake_fd`](Self::wake_fd): clears the descriptor, then looks once more.
-    /// False when there is something to poll or to flush; waiting then could last for ever.
-    ///
-    /// It also clears what was written to a [`notifier`](Self::notifier), so look at what that announces *after* this
-    /// returned true.
+    /// False when there is something to poll or to flush; waiting then could last for ever. After a write to a
+    /// [`notifier`](Self::notifier) it says false until the next `poll`, so no notification is lost.
     fn may_park(&mut self) -> io::Result<bool>;
 
     /// Makes the descriptor readable at about this time; takes effect with the next `flush`. Spurious wake-ups are

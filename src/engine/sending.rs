@@ -74,7 +74,9 @@ mod tests {
     #[test]
     fn it_counts_over_slices() {
         let mut log = Log::new(4);
-        log.append(b"abcdefghij");
+        for part in [&b"abcd"[..], b"efgh", b"ij"] {
+            log.append(part);
+        }
         let mut data = Transmit::new();
         log.slices(0, 10, &mut data);
         let mut sending = Sending::default();

@@ -49,6 +49,10 @@ impl EventFd {
         }
     }
 
+    pub(super) fn is_readable(&self) -> bool {
+        matches!(self.wait(Duration::ZERO), Ok(true))
+    }
+
     pub(super) fn duplicate(&self) -> io::Result<OwnedFd> {
         Ok(self.file.try_clone()?.into())
     }

@@ -48,6 +48,7 @@ impl EngineOptions {
     const BUFFER_SIZE_MIN: u32 = 64;
     const BUFFER_MEMORY_MAX: usize = 1 << 30;
     const ENTRIES_MAX: u32 = 1 << 15;
+    const COMPLETION_ENTRIES_MIN: u32 = 8;
 
     /// The defaults.
     pub fn new() -> Self {
@@ -87,8 +88,8 @@ impl EngineOptions {
         self
     }
 
-    /// Entries of the completion queue, at least those of the submission queue; rounded up to a power of two.
-    /// Default: 512.
+    /// Entries of the completion queue: 8 to 65536, and at least those of the submission queue; rounded up to a power
+    /// of two. Default: 512.
     ///
     /// io_uring only. Completions beyond it are kept by the kernel until there is room, which costs system calls and
     /// ends multishot receives early, but loses nothing. An entry takes 16 bytes.
@@ -115,8 +116,9 @@ impl EngineOptions {
         if self.entries == 0 || self.entries > Self::ENTRIES_MAX {
             return Err(Error::config("entries", "must be from 1 to 32768"));
         }
-        if self.completion_entries < self.entries || self.completion_entries > 2 * Self::ENTRIES_MAX {
-            return Err(Error::config("completion_entries", "must be from `entries` to 65536"));
+        let least = self.entries.max(Self::COMPLETION_ENTRIES_MIN);
+        if self.completion_entries < least || self.completion_entries > 2 * Self::ENTRIES_MAX {
+            return Err(Error::config("completion_entries", "must be from 8, and from `entries`, to 65536"));
         }
         Ok(())
     }
@@ -138,6 +140,7 @@ mod tests {
             (good.clone().entries(0), "entries"),
             (good.clone().entries(40_000), "entries"),
             (good.clone().completion_entries(64), "completion_entries"),
+            (good.clone().entries(1).completion_entries(4), "completion_entries"),
             (good.completion_entries(70_000), "completion_entries"),
         ] {
             assert!(bad.validate().unwrap_err().to_string().contains(option), "{bad:?}");

@@ -24,10 +24,8 @@ pub struct Encoder<'l> {
     missing: Option<usize>,
 }
 
-/// Values up to this size are assembled with their header on the stack and appended once.
-const SMALL: usize = 48;
-/// `$nn\r\n`, the value, `\r\n`.
-const FRAME: usize = SMALL + 7;
+/// What a value of less than 100 bytes has around it: `$nn\r\n` and `\r\n`.
+const HEADER: usize = 7;
 
 impl<'l> Encoder<'l> {
     /// An encoder of one command.
@@ -47,7 +45,10 @@ impl<'l> Encoder<'l> {
             debug_assert!(self.missing.is_none(), "a command is begun once");
             self.missing = Some(count);
         }
-        self.header(b'*', count);
+        match u8::try_from(count) {
+            Ok(count @ 0..=9) => self.log.append(&[b'*', b'0' + count, b'\r', b'\n']),
+            _ => self.header(b'*', count),
+        }
     }
 
     /// Appends bytes as they are: a static prefix of the command, its header and first arguments. In debug builds they
@@ -79,30 +80,53 @@ impl<'l> Encoder<'l> {
     /// One argument.
     #[inline]
     pub fn arg(&mut self, value: &[u8]) {
-        self.count_argument();
-        let len = value.len();
-        if len > SMALL {
-            return self.large(value);
-        }
-        let mut frame = [0; FRAME];
-        frame[0] = b'$';
-        let start = if len < 10 {
-            frame[1] = b'0' + len as u8;
-            frame[2..4].copy_from_slice(b"\r\n");
-            4
-        } else {
-            frame[1] = b'0' + (len / 10) as u8;
-            frame[2] = b'0' + (len % 10) as u8;
-            frame[3..5].copy_from_slice(b"\r\n");
-            5
-        };
-        frame[start..start + len].copy_from_slice(value);
-        frame[start + len..start + len + 2].copy_from_slice(b"\r\n");
-        self.log.append(&frame[..start + len + 2]);
+        self.assemble(b"", value);
     }
 
-    #[cold]
-    fn large(&mut self, value: &[u8]) {
+    /// [`raw`](Self::raw) and [`arg`](Self::arg) in one append: the shortest way for a command with a key.
+    ///
+    /// ```
+    /// # let mut log = respiral::buf::Log::new(4096);
+    /// let mut encoder = respiral::resp::Encoder::new(&mut log);
+    /// encoder.raw_arg(b"*2\r\n$3\r\nGET\r\n", b"key:123");
+    /// encoder.finish();
+    /// ```
+    #[inline(always)]
+    pub fn raw_arg(&mut self, prefix: &[u8], value: &[u8]) {
+        self.assemble(prefix, value);
+    }
+
+    /// Prefix, header, value and line end, straight into the log.
+    #[inline]
+    fn assemble(&mut self, prefix: &[u8], value: &[u8]) {
+        self.count_argument();
+        let (before, len) = (prefix.len(), value.len());
+        if len >= 100 {
+            return self.large(prefix, value);
+        }
+        let Some(room) = self.log.room(before + len + HEADER) else { return self.large(prefix, value) };
+        let (front, rest) = room.split_at_mut(before);
+        front.copy_from_slice(prefix);
+        // `$nn\r\n` and `\r\n` around the value; the room is exact for two digits, one byte more for one.
+        let digits = if len < 10 { 1 } else { 2 };
+        let (header, rest) = rest.split_at_mut(digits + 3);
+        match header {
+            [kind, units, cr, lf] => (*kind, *units, *cr, *lf) = (b'$', b'0' + len as u8, b'\r', b'\n'),
+            [kind, tens, units, cr, lf] => {
+                (*kind, *tens, *units) = (b'$', b'0' + (len / 10) as u8, b'0' + (len % 10) as u8);
+                (*cr, *lf) = (b'\r', b'\n');
+            }
+            _ => {}
+        }
+        let (text, end) = rest.split_at_mut(len);
+        text.copy_from_slice(value);
+        end[..2].copy_from_slice(b"\r\n");
+        self.log.advance(before + digits + 3 + len + 2);
+    }
+
+    #[inline(never)]
+    fn large(&mut self, prefix: &[u8], value: &[u8]) {
+        self.log.append(prefix);
         self.header(b'$', value.len());
         self.log.append(value);
         self.log.append(b"\r\n");

@@ -21,7 +21,15 @@ pub fn frames<'a>(
         while !piece.is_empty() {
             let before = scanner.len();
             match scanner.advance(piece) {
-                Err(error) => return (frames, Some(error)),
+                Err(error) => {
+                    // Nobody should go on, but whoever does gets an answer and no panic.
+                    for _ in 0..3 {
+                        let _ = scanner.advance(piece);
+                    }
+                    scanner.reset();
+                    assert!(scanner.is_empty() && scanner.wanted() == 0, "a reset forgets the frame");
+                    return (frames, Some(error));
+                }
                 Ok(Scan::Complete { consumed, kind, error }) => {
                     assert!(consumed > 0 && consumed <= piece.len(), "a frame ends inside the piece");
                     assert!(scanner.is_empty() && scanner.wanted() == 0, "the next frame begins anew");

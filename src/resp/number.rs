@@ -21,22 +21,23 @@ pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
 /// right but longer than ten digits.
 #[inline(always)]
 pub(super) fn length_line(bytes: &[u8]) -> Option<(usize, usize)> {
-    let mut value = 0usize;
+    let mut value = 0u64;
     let mut at = 0;
     loop {
         let digit = bytes.get(at)?.wrapping_sub(b'0');
         if digit > 9 {
             break;
         }
-        // Ten digits always fit in 64 bits; on 32 bits what does not fit exceeds every limit.
-        value = value.saturating_mul(10).saturating_add(usize::from(digit));
-        at += 1;
-        if at > 10 {
+        if at == 10 {
             return None;
         }
+        // Ten digits always fit.
+        value = value * 10 + u64::from(digit);
+        at += 1;
     }
     let end = bytes.get(..at + 2)?;
-    (at > 0 && end[at] == b'\r' && end[at + 1] == b'\n').then_some((value, at + 2))
+    let whole = at > 0 && end[at] == b'\r' && end[at + 1] == b'\n';
+    Some((usize::try_from(value).ok()?, at + 2)).filter(|_| whole)
 }
 
 /// The number in `:[-]digits\r\n` at the front, and the bytes that it takes, when it has at most 18 digits.

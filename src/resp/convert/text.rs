@@ -34,12 +34,9 @@ fn any_string<'a>(decoder: &mut Decoder<'a>, wanted: &'static str) -> Result<Str
 /// UTF-8 only; other bytes are a conversion error, so read them as `Vec<u8>`.
 impl FromReply for String {
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
-        // Checked where it lies, copied after.
-        let text = match string(decoder, "String")? {
-            Str::Borrowed(text) => std::str::from_utf8(text).map(str::to_owned).ok(),
-            Str::Owned(text) => String::from_utf8(text).ok(),
-        };
-        text.ok_or_else(|| mismatch("a string that is not UTF-8", "String"))
+        // Copied, then checked: the check is faster over aligned memory.
+        let text = string(decoder, "String")?.into_owned();
+        String::from_utf8(text).map_err(|_| mismatch("a string that is not UTF-8", "String"))
     }
 }
 

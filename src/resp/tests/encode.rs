@@ -62,7 +62,7 @@ fn each_type() {
 
 #[test]
 fn lengths_around_the_small_frame() {
-    for len in [0, 1, 9, 10, 47, 48, 49, 99, 100, 1000, 70_000] {
+    for len in [0, 1, 9, 10, 48, 95, 96, 97, 99, 100, 1000, 70_000] {
         let text = "x".repeat(len);
         assert_eq!(args(text.clone()), [text]);
     }
@@ -83,10 +83,10 @@ fn floats_read_back_and_are_short() {
 
 #[test]
 fn keys_are_single_arguments() {
-    fn key(key: impl ToArg) -> usize {
+    fn count(key: &impl ToArg) -> usize {
         key.count()
     }
-    assert_eq!(key("a") + key(b"a") + key(vec![1u8]) + key(7) + key(String::new()) + key(&7), 6);
+    assert_eq!(count(&"a") + count(b"a") + count(&vec![1u8]) + count(&7) + count(&&String::new()), 5);
 }
 
 #[test]
@@ -99,6 +99,28 @@ fn a_prefix_and_an_argument_are_the_bytes_expected() {
     let mut transmit = Transmit::new();
     log.slices(0, log.end(), &mut transmit);
     assert_eq!(&*transmit[0], b"*2\r\n$3\r\nGET\r\n$7\r\nkey:123\r\n");
+}
+
+#[test]
+fn a_prefix_with_its_argument_is_the_same_as_one_after_the_other() {
+    for prefix in
+        [&b"*1\r\n"[..], b"*2\r\n$3\r\nGET\r\n", b"*3\r\n$6\r\nCONFIG\r\n$3\r\nGETGET\r\n", &[b'x'; 40]]
+    {
+        for len in [0, 9, 10, 96, 97, 1000] {
+            let value = vec![b'v'; len];
+            let (mut one, mut two) = (Log::new(100), Log::new(100));
+            Encoder::new(&mut one).raw_arg(prefix, &value);
+            let mut encoder = Encoder::new(&mut two);
+            encoder.raw(prefix);
+            encoder.arg(&value);
+            let bytes = |log: &Log| {
+                let mut transmit = Transmit::new();
+                log.slices(0, log.end(), &mut transmit);
+                transmit.iter().flat_map(|slice| slice.to_vec()).collect::<Vec<u8>>()
+            };
+            assert_eq!(bytes(&one), bytes(&two));
+        }
+    }
 }
 
 #[cfg(debug_assertions)]

@@ -318,3 +318,33 @@ fn tokens_and_attributes_can_be_read_one_by_one() {
     decoder = saved;
     assert_eq!(decoder.token().unwrap(), Token::Simple(b"k"[..].into()));
 }
+
+#[test]
+fn what_is_wanted_is_never_more_than_what_is_missing() {
+    for (wire, _) in valid() {
+        let bytes = wire.as_bytes();
+        for cut in 1..bytes.len() {
+            let mut scanner = crate::resp::Scanner::new(Limits::default(), true);
+            scanner.advance(&bytes[..cut]).unwrap();
+            assert_eq!(scanner.len(), cut);
+            assert!(
+                (1..=bytes.len() - cut).contains(&scanner.wanted()),
+                "{wire:?} at {cut}: {}",
+                scanner.wanted()
+            );
+        }
+    }
+    let mut scanner = crate::resp::Scanner::new(Limits::default(), true);
+    scanner.advance(b"*1\r\n$100\r\nabc").unwrap();
+    assert_eq!(scanner.wanted(), 99);
+}
+
+#[test]
+fn nothing_prints_what_was_received() {
+    let mut scanner = crate::resp::Scanner::new(Limits::default(), true);
+    scanner.advance(b"(987654").unwrap();
+    let decoder = Decoder::new(b"+secret\r\n");
+    let reply = super::reply(b"+secret\r\n");
+    let text = format!("{scanner:?} {decoder:?} {reply:?} {:?}", reply.chunks());
+    assert!(!text.contains("secret") && !text.contains("987654") && !text.contains("54, 53"), "{text}");
+}

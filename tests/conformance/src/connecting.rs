@@ -304,8 +304,7 @@ pub fn protocols<H: Host>(engine: EngineKind) {
             assert_eq!(client.get::<String, _>("k").await.unwrap(), "v");
             assert_eq!(client.get::<Option<String>, _>("none").await.unwrap(), None);
             client.close().await;
-            let forced =
-                Client::connect_on(H::runtime(), kit.options().protocol(Protocol::Resp3)).await;
+            let forced = Client::connect_on(H::runtime(), kit.options().protocol(Protocol::Resp3)).await;
             if resp3 {
                 forced.unwrap().close().await;
             } else {
@@ -326,8 +325,7 @@ pub fn authentication<H: Host>(engine: EngineKind) {
     for server in [Server::builder(), Server::builder().resp2_only()] {
         let server = server.password("default", "secret").password("app", "p@ss").start().unwrap();
         inside_with::<H>(Kit::with(engine, server), async |kit| {
-            for options in
-                [kit.options().password("secret"), kit.options().username("app").password("p@ss")]
+            for options in [kit.options().password("secret"), kit.options().username("app").password("p@ss")]
             {
                 let client = kit.connect_with(options).await;
                 assert_eq!(client.get::<Option<String>, _>("k").await.unwrap(), None);
@@ -515,8 +513,7 @@ pub fn asks_little_of_the_host<H: Host>(engine: EngineKind) {
         }
     }
     inside::<H>(engine, async |kit| {
-        let runtime =
-            Counting { runtime: H::runtime(), tasks: Rc::default(), watches: Rc::default() };
+        let runtime = Counting { runtime: H::runtime(), tasks: Rc::default(), watches: Rc::default() };
         let client = Client::connect_on(runtime.clone(), kit.options().connections(4)).await.unwrap();
         for _ in 0..50 {
             client.incr("n").await.unwrap();

@@ -219,7 +219,8 @@ pub fn connections_share_the_load<H: Host>(engine: EngineKind) {
             .collect();
         kit.until("all arrived", |stats| stats.withheld == 64).await;
         for connection in 1..=4 {
-            let got = kit.server.commands().iter().filter(|c| c.connection == connection && c.is("INCR")).count();
+            let got =
+                kit.server.commands().iter().filter(|c| c.connection == connection && c.is("INCR")).count();
             assert_eq!(got, 16, "connection {connection}");
         }
         kit.server.remove_rules();
@@ -287,9 +288,16 @@ pub fn refused_commands<H: Host>(engine: EngineKind) {
     inside::<H>(engine, async |kit| {
         let client = kit.connect().await;
         kit.server.take_commands();
-        for line in
-            ["BLPOP q 5", "XREAD BLOCK 2000 STREAMS s $", "SELECT 1", "SUBSCRIBE c", "MULTI", "FLUSHALL", "HELLO 3", ""]
-        {
+        for line in [
+            "BLPOP q 5",
+            "XREAD BLOCK 2000 STREAMS s $",
+            "SELECT 1",
+            "SUBSCRIBE c",
+            "MULTI",
+            "FLUSHALL",
+            "HELLO 3",
+            "",
+        ] {
             let error = client.cmd::<()>(line).await.unwrap_err();
             let Error::InvalidArgument(invalid) = &error else { panic!("{line}: {error:?}") };
             assert_eq!(error.delivery(), Delivery::NotExecuted);
@@ -391,7 +399,10 @@ pub fn f05_unusual_types<H: Host>(engine: EngineKind) {
             (",-inf\r\n", "Double(-inf)"),
             (",nan\r\n", "Double(NaN)"),
             (",1.5e300\r\n", "Double(1.5e300)"),
-            ("(3492890328409238509324850943850943825024385\r\n", "3492890328409238509324850943850943825024385"),
+            (
+                "(3492890328409238509324850943850943825024385\r\n",
+                "3492890328409238509324850943850943825024385",
+            ),
             ("=15\r\ntxt:Some string\r\n", "Some string"),
             ("$?\r\n;4\r\nHell\r\n;1\r\no\r\n;0\r\n", "Hello"),
             ("*?\r\n:1\r\n:2\r\n.\r\n", "[Integer(1), Integer(2)]"),

@@ -6,13 +6,20 @@
 //! the end of a piece. Bodies of strings are skipped by their length. Everything is validated here, once, so that the
 //! decoder may trust the shape of what it reads.
 //!
-//! Work is linear in the bytes: a body byte is not looked at at all, a byte of a line or a header at most twice (a short
-//! value that lies whole in a piece is first tried without the machine).
+//! Work is linear in the bytes: those of a body are not looked at at all, those of a line are searched once. Only the
+//! front of a value, 25 bytes at most, is tried without the machine first, which is all that a short one needs when it
+//! lies whole in a piece; where that fails (once per piece) the machine looks at it again.
+
+mod fault;
+mod leaf;
+mod value;
 
 use super::limits::Limits;
 use super::number;
 use super::stack::Level;
 use crate::error::ProtocolError;
+use fault::{over, unexpected};
+use leaf::leaf;
 use memchr::memchr2;
 
 /// What a complete frame is.
@@ -69,7 +76,6 @@ enum State {
 /// assert_eq!(end, Scan::Complete { consumed: 4, kind: FrameKind::Reply, error: false });
 /// # Ok::<(), respiral::error::ProtocolError>(())
 /// ```
-#[derive(Debug)]
 pub struct Scanner {
     /// Bytes of the current frame before this call; zero exactly between frames.
     len: usize,
@@ -101,40 +107,6 @@ pub struct Scanner {
 /// No integer or length is longer: a sign, 20 digits, and some leading zeros.
 const NUMBER_LINE_MAX: usize = 32;
 
-/// The length of a short value that lies whole at the start of `bytes`; `None` sends it to the machine.
-#[inline(always)]
-fn leaf(bytes: &[u8], max: usize) -> Option<usize> {
-    match *bytes.first()? {
-        b'$' => {
-            let (len, used) = number::length_line(&bytes[1..])?;
-            if len > max {
-                return None;
-            }
-            let end = 1 + used + len;
-            match bytes.get(end..end + 2)? {
-                b"\r\n" => Some(end + 2),
-                _ => None,
-            }
-        }
-        b':' => number::integer_line(bytes).map(|(_, used)| used),
-        b'+' => {
-            let mut at = 1;
-            loop {
-                match *bytes.get(at)? {
-                    b'\r' => break,
-                    b'\n' => return None,
-                    _ => at += 1,
-                }
-                if at > 24 {
-                    return None;
-                }
-            }
-            (*bytes.get(at + 1)? == b'\n').then_some(at + 2)
-        }
-        _ => None,
-    }
-}
-
 impl Scanner {
     /// A scanner for a connection that speaks RESP3 (`resp3`) or RESP2, where RESP3's own types are errors.
     pub fn new(limits: Limits, resp3: bool) -> Self {
@@ -164,7 +136,8 @@ impl Scanner {
         }
     }
 
-    /// The connection changed its protocol (`HELLO`): from the next frame on.
+    /// The connection changes its protocol. The reply to `HELLO 3` is RESP3 already: call this before it can arrive, and
+    /// again when the server refused.
     pub fn set_resp3(&mut self, resp3: bool) {
         self.resp3 = resp3;
     }
@@ -242,10 +215,7 @@ impl Scanner {
                     }
                     let kind = rest[0];
                     self.begin_value(kind)?;
-                    if let Some(used) = leaf(rest, self.leaf_max) {
-                        at += used;
-                        self.end_value()
-                    } else if matches!(kind, b'$' | b'*' | b'%' | b'~' | b'>' | b'|')
+                    if matches!(kind, b'$' | b'*' | b'%' | b'~' | b'>' | b'|')
                         && let Some((count, used)) = number::length_line(&rest[1..])
                     {
                         at += 1 + used;
@@ -253,6 +223,9 @@ impl Scanner {
                             b'$' => self.begin_body(count, at)?,
                             _ => self.open_aggregate(kind, count as u64)?,
                         }
+                    } else if let Some(used) = leaf(rest, self.leaf_max) {
+                        at += used;
+                        self.end_value()
                     } else {
                         self.state = State::Line(kind);
                         at += 1;
@@ -352,40 +325,6 @@ impl Scanner {
         };
     }
 
-    /// A value of this type begins here.
-    #[inline]
-    fn begin_value(&mut self, kind: u8) -> Result<(), ProtocolError> {
-        match kind {
-            b'+' | b'-' | b':' | b'$' | b'*' => {}
-            b'_' | b'#' | b',' | b'(' | b'!' | b'=' | b'%' | b'~' | b'>' | b'|' | b'.' => {
-                if !self.resp3 {
-                    return Err(unexpected(kind, "on a RESP2 connection"));
-                }
-            }
-            _ => return Err(unexpected(kind, "where a value begins")),
-        }
-        match self.stack.last() {
-            None => match kind {
-                b'-' | b'!' => self.error = true,
-                b'>' => self.kind = FrameKind::Push,
-                _ => {}
-            },
-            Some(_) if kind == b'>' => return Err(ProtocolError::new("a push inside another value")),
-            Some(level) if level.is_stream() && kind != b'.' => self.announce(1)?,
-            Some(_) => {}
-        }
-        Ok(())
-    }
-
-    /// Counts elements that must come.
-    fn announce(&mut self, count: u64) -> Result<(), ProtocolError> {
-        self.elements = self.elements.saturating_add(count);
-        if self.elements > self.limits.elements_max as u64 {
-            return Err(over("elements", self.limits.elements_max));
-        }
-        Ok(())
-    }
-
     fn check_frame(&self, taken: usize) -> Result<(), ProtocolError> {
         if self.len.saturating_add(taken) > self.limits.frame_max {
             return Err(over("frame size", self.limits.frame_max));
@@ -439,208 +378,16 @@ impl Scanner {
         self.held = held;
         complete
     }
-
-    fn read_line(&mut self, kind: u8, line: &[u8], taken: usize) -> Result<bool, ProtocolError> {
-        let fits = match kind {
-            b'+' | b'-' => true,
-            b':' => number::signed(line).is_some(),
-            b'_' => line.is_empty(),
-            b'#' => matches!(line, b"t" | b"f"),
-            b',' => number::is_double(line),
-            b'(' => number::is_integer(line),
-            b'$' | b'!' | b'=' => return self.begin_string(kind, line, taken),
-            b';' => return self.begin_chunk(line, taken),
-            b'.' => return self.end_stream(line),
-            _ => return self.begin_aggregate(kind, line),
-        };
-        if !fits {
-            return Err(malformed(kind));
-        }
-        Ok(self.end_value())
-    }
-
-    fn begin_string(&mut self, kind: u8, line: &[u8], taken: usize) -> Result<bool, ProtocolError> {
-        match line {
-            b"-1" if kind == b'$' => return Ok(self.end_value()),
-            b"?" if kind == b'$' && self.resp3 => {
-                self.streamed = Some(0);
-                self.state = State::Chunk;
-                return Ok(false);
-            }
-            _ => {}
-        }
-        let Some(len) = number::unsigned(line) else { return Err(malformed(kind)) };
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
-        let complete = self.begin_body(len, taken)?;
-        if kind == b'=' {
-            if len < 4 {
-                return Err(ProtocolError::new("a verbatim string without a three-letter format"));
-            }
-            self.state = State::Prefix { seen: 0, left: len + 2 };
-        }
-        Ok(complete)
-    }
-
-    /// A string of this length begins.
-    fn begin_body(&mut self, len: usize, taken: usize) -> Result<bool, ProtocolError> {
-        self.check_string(len, 0, taken)?;
-        self.state = State::Body(len + 2);
-        Ok(false)
-    }
-
-    /// Checks the announced length of a string, of which `before` bytes came already, against the limits.
-    fn check_string(&self, len: usize, before: usize, taken: usize) -> Result<(), ProtocolError> {
-        if before.saturating_add(len) > self.limits.bulk_max {
-            return Err(over("bulk", self.limits.bulk_max));
-        }
-        self.check_frame(taken.saturating_add(len).saturating_add(2))
-    }
-
-    fn begin_chunk(&mut self, line: &[u8], taken: usize) -> Result<bool, ProtocolError> {
-        let before = self.streamed.unwrap_or(0);
-        let Some(len) = number::unsigned(line) else { return Err(malformed(b';')) };
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
-        self.check_string(len, before, taken)?;
-        if len == 0 {
-            self.streamed = None;
-            return Ok(self.end_value());
-        }
-        self.streamed = Some(before + len);
-        self.state = State::Body(len + 2);
-        Ok(false)
-    }
-
-    /// Checks those of the last two bytes of a body that lie in `part`, of `left` bytes that were missing.
-    #[inline]
-    fn check_body_end(&self, left: usize, part: &[u8]) -> Result<(), ProtocolError> {
-        // The CR stands at `left - 2`, the LF at `left - 1`; a part may hold neither, one or both.
-        let cr = if left >= 2 { part.get(left - 2) } else { None };
-        let lf = part.get(left - 1);
-        if cr.is_some_and(|&byte| byte != b'\r') || lf.is_some_and(|&byte| byte != b'\n') {
-            return Err(ProtocolError::new("a string is longer than its announced length"));
-        }
-        Ok(())
-    }
-
-    fn end_body(&mut self) -> bool {
-        if self.streamed.is_some() {
-            self.state = State::Chunk;
-            return false;
-        }
-        self.state = State::Type;
-        self.end_value()
-    }
-
-    fn begin_aggregate(&mut self, kind: u8, line: &[u8]) -> Result<bool, ProtocolError> {
-        if line == b"-1" && kind == b'*' {
-            return Ok(self.end_value());
-        }
-        if line == b"?" && self.resp3 && matches!(kind, b'*' | b'%' | b'~') {
-            self.check_depth()?;
-            self.described = false;
-            self.stack.push(Level::stream(kind == b'%'));
-            return Ok(false);
-        }
-        let Some(count) = number::unsigned(line) else { return Err(malformed(kind)) };
-        self.open_aggregate(kind, count)
-    }
-
-    fn check_depth(&self) -> Result<(), ProtocolError> {
-        if self.stack.len() >= self.limits.depth_max {
-            return Err(over("depth", self.limits.depth_max));
-        }
-        Ok(())
-    }
-
-    /// An aggregate of so many elements or pairs begins.
-    fn open_aggregate(&mut self, kind: u8, count: u64) -> Result<bool, ProtocolError> {
-        self.check_depth()?;
-        let count = if matches!(kind, b'%' | b'|') { count.saturating_mul(2) } else { count };
-        // An attribute is an element too, or `|0` could be repeated for ever.
-        self.announce(count.saturating_add(u64::from(kind == b'|')))?;
-        match (kind, count) {
-            (b'|', 0) => {
-                self.described = true;
-                Ok(false)
-            }
-            (_, 0) => Ok(self.end_value()),
-            _ => {
-                self.described = false;
-                self.stack.push(if kind == b'|' { Level::attribute(count) } else { Level::of(count) });
-                Ok(false)
-            }
-        }
-    }
-
-    fn end_stream(&mut self, line: &[u8]) -> Result<bool, ProtocolError> {
-        if !line.is_empty() {
-            return Err(malformed(b'.'));
-        }
-        match self.stack.last() {
-            Some(level) if level.is_stream() => {
-                if level.odd {
-                    return Err(ProtocolError::new("a streamed map ends after a key"));
-                }
-                if self.described {
-                    return Err(ProtocolError::new("an attribute without a value"));
-                }
-                self.stack.pop();
-                Ok(self.end_value())
-            }
-            _ => Err(unexpected(b'.', "outside a streamed aggregate")),
-        }
-    }
-
-    /// Counts one complete value, and the aggregates that end with it; true when the frame is complete.
-    #[inline]
-    fn end_value(&mut self) -> bool {
-        self.described = false;
-        while let Some(level) = self.stack.last_mut() {
-            if !level.count_one() {
-                return false;
-            }
-            let attribute = level.attribute;
-            self.stack.pop();
-            if attribute {
-                self.described = true;
-                return false;
-            }
-        }
-        true
-    }
 }
 
-#[cold]
-fn unexpected(byte: u8, place: &str) -> ProtocolError {
-    if byte.is_ascii_graphic() {
-        ProtocolError::new(format!("unexpected type byte '{}' {place}", char::from(byte)))
-    } else {
-        ProtocolError::new(format!("unexpected type byte 0x{byte:02x} {place}"))
+impl std::fmt::Debug for Scanner {
+    /// No bytes: the content is the user's.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scanner")
+            .field("resp3", &self.resp3)
+            .field("state", &self.state)
+            .field("len", &self.len)
+            .field("depth", &self.stack.len())
+            .finish_non_exhaustive()
     }
-}
-
-#[cold]
-fn malformed(kind: u8) -> ProtocolError {
-    ProtocolError::new(match kind {
-        b':' => "an integer ':' that is none or is out of range",
-        b'_' => "a null '_' with content",
-        b'#' => "a boolean '#' that is neither 't' nor 'f'",
-        b',' => "a double ',' that is none",
-        b'(' => "a big number '(' that is none",
-        b'$' => "a bulk string '$' with an invalid length",
-        b'!' => "a blob error '!' with an invalid length",
-        b'=' => "a verbatim string '=' with an invalid length",
-        b';' => "a chunk ';' with an invalid length",
-        b'*' => "an array '*' with an invalid length",
-        b'%' => "a map '%' with an invalid length",
-        b'~' => "a set '~' with an invalid length",
-        b'>' => "a push '>' with an invalid length",
-        b'|' => "an attribute '|' with an invalid length",
-        _ => "an end '.' with content",
-    })
-}
-
-#[cold]
-fn over(what: &str, limit: usize) -> ProtocolError {
-    ProtocolError::new(format!("the reply exceeds the {what} limit of {limit}"))
 }

@@ -1,0 +1,394 @@
+//! The client machine on virtual time: admission, deadlines, connecting again, the end.
+
+use super::machine::{Admission, ClientMachine};
+use super::options::ConnectOptions;
+use crate::buf::{Segment, Transmit};
+use crate::connection::Protocol;
+use crate::error::{Delivery, Error, Stage};
+use crate::id::{ConnectionId, TicketId};
+use crate::io::{Completion, ConnectionFailure, Op};
+use crate::resp::{FromReply, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A machine, the clock, and the sockets that it asked for.
+struct Desk {
+    machine: ClientMachine,
+    now: Instant,
+    /// Every connect that was asked for.
+    dials: Vec<ConnectionId>,
+    closes: Vec<ConnectionId>,
+    /// What each send carried.
+    sends: Vec<(ConnectionId, Vec<u8>)>,
+    hold_sent: bool,
+    wakes: Arc<Count>,
+}
+
+fn options() -> ConnectOptions {
+    ConnectOptions::tcp("127.0.0.1", 6379).protocol(Protocol::Resp2).set_info(false)
+}
+
+impl Desk {
+    fn new(options: ConnectOptions) -> Self {
+        let machine = ClientMachine::new(&options, None).unwrap();
+        let (dials, closes, sends) = (Vec::new(), Vec::new(), Vec::new());
+        Self { machine, now: Instant::now(), dials, closes, sends, hold_sent: false, wakes: Arc::default() }
+    }
+
+    /// A machine whose connections are all up.
+    fn up(options: ConnectOptions) -> Self {
+        let mut desk = Self::new(options);
+        desk.machine.connect();
+        desk.pump();
+        desk.accept_all();
+        desk
+    }
+
+    fn pump(&mut self) {
+        self.machine.stamp(self.now);
+        while let Some(op) = self.machine.poll_op(self.now) {
+            match op {
+                Op::Connect { id, .. } => self.dials.push(id),
+                Op::Send { id, data } => {
+                    let bytes = gather(&data);
+                    let length = bytes.len();
+                    self.sends.push((id, bytes));
+                    if !self.hold_sent {
+                        self.machine.handle(self.now, Completion::Sent { id, bytes: length });
+                    }
+                }
+                Op::Close { id } => self.closes.push(id),
+                Op::Resolve { .. } => unreachable!("addresses are numeric"),
+            }
+        }
+        let mut wakers = Vec::new();
+        self.machine.take_wakers(&mut wakers);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn accept_all(&mut self) {
+        for id in self.dials.clone() {
+            self.tell(Completion::Connected { id });
+        }
+    }
+
+    fn tell(&mut self, completion: Completion) {
+        self.machine.handle(self.now, completion);
+        self.pump();
+    }
+
+    fn fail(&mut self, id: ConnectionId) {
+        self.tell(Completion::Failed { id, failure: ConnectionFailure::ClosedByPeer });
+    }
+
+    /// Fails a socket and lets the engine close it, with so many bytes of an outstanding send taken.
+    fn lose(&mut self, id: ConnectionId, taken: Option<usize>) {
+        self.fail(id);
+        if let Some(bytes) = taken {
+            self.machine.handle(self.now, Completion::Sent { id, bytes });
+        }
+        self.tell(Completion::Closed { id });
+    }
+
+    fn receive(&mut self, id: ConnectionId, bytes: &str) {
+        self.tell(Completion::Received { id, segment: Segment::copy_of(bytes.as_bytes()) });
+    }
+
+    fn call(&mut self, name: &str) -> TicketId {
+        self.call_within(name, self.machine.default_timeout())
+    }
+
+    fn call_within(&mut self, name: &str, timeout: Option<Duration>) -> TicketId {
+        let (ticket, _) = self.machine.submit(timeout, |log| log.append(name.as_bytes())).unwrap();
+        let waker = Waker::from(self.wakes.clone());
+        assert!(self.machine.set_waker(ticket, &waker).is_none());
+        self.pump();
+        ticket
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now += time;
+        self.machine.handle_timeout(self.now);
+        self.pump();
+    }
+
+    fn text(&mut self, ticket: TicketId) -> Option<String> {
+        let payload = self.machine.take(ticket)?.expect("a reply");
+        Some(Value::from_payload(payload).unwrap().as_str().unwrap().to_owned())
+    }
+
+    fn error(&mut self, ticket: TicketId) -> Error {
+        self.machine.take(ticket).expect("over").expect_err("an error")
+    }
+
+    fn sent(&self) -> String {
+        self.sends.iter().map(|(_, bytes)| String::from_utf8_lossy(bytes)).collect()
+    }
+
+    fn last(&self) -> ConnectionId {
+        *self.dials.last().expect("a dial")
+    }
+}
+
+fn gather(data: &Transmit) -> Vec<u8> {
+    data.iter().flat_map(|slice| slice.to_vec()).collect()
+}
+
+fn is_over(desk: &mut Desk, ticket: TicketId) -> bool {
+    desk.machine.is_over(ticket)
+}
+
+// CONN-003, CONN-029, CONN-012: nothing is opened before the first command, then the whole pool; the command waits.
+#[test]
+fn a_lazy_client_opens_its_pool_with_the_first_command() {
+    let mut desk = Desk::new(options().connections(3));
+    desk.pump();
+    assert_eq!(desk.dials, []);
+    let ticket = desk.call("GET k");
+    assert_eq!(desk.dials.len(), 3);
+    assert_eq!(desk.sent(), "");
+    let admitted = |desk: &mut Desk| desk.machine.admit(ticket, |log| log.append(b"GET k"));
+    assert_eq!(admitted(&mut desk), Admission::Waiting);
+    desk.tell(Completion::Connected { id: desk.dials[1] });
+    assert!(desk.machine.is_granted(ticket));
+    assert_eq!(desk.wakes.0.load(Ordering::Relaxed), 1);
+    assert_eq!(admitted(&mut desk), Admission::Entered);
+    desk.pump();
+    desk.receive(desk.dials[1], "+v\r\n");
+    assert_eq!(desk.text(ticket).as_deref(), Some("v"));
+    assert_eq!(desk.machine.held(), (0, 0, 0));
+}
+
+// CONN-001, CONN-002
+#[test]
+fn an_eager_client_is_there_when_all_connections_are() {
+    let waker = Waker::noop();
+    let mut desk = Desk::new(options().connections(2));
+    desk.machine.connect();
+    desk.pump();
+    assert!(desk.machine.poll_connected(0, waker).is_pending());
+    desk.tell(Completion::Connected { id: desk.dials[0] });
+    assert!(desk.machine.poll_connected(0, waker).is_pending());
+    desk.tell(Completion::Connected { id: desk.dials[1] });
+    assert_eq!(desk.machine.poll_connected(0, waker), Poll::Ready(Ok(())));
+    let mut refused = Desk::new(options().connections(2));
+    refused.machine.connect();
+    refused.pump();
+    let id = refused.dials[1];
+    refused.lose(id, None);
+    let result = refused.machine.poll_connected(0, waker);
+    assert!(matches!(&result, Poll::Ready(Err(Error::Connection(_)))), "{result:?}");
+}
+
+// CONN-040: the cap, the line behind it, in order.
+#[test]
+fn calls_beyond_the_cap_wait_in_line() {
+    let mut desk = Desk::up(options().max_inflight_commands(2));
+    let id = desk.last();
+    let first = desk.call("a");
+    desk.call("b");
+    let third = desk.call("c");
+    let fourth = desk.call("d");
+    assert_eq!(desk.sent(), "ab");
+    desk.receive(id, "+1\r\n");
+    assert!(desk.machine.is_granted(third) && !desk.machine.is_granted(fourth));
+    // A new call does not overtake the line.
+    let fifth = desk.call("e");
+    assert!(!desk.machine.is_granted(fifth));
+    desk.machine.admit(third, |log| log.append(b"c"));
+    desk.pump();
+    assert_eq!(desk.sent(), "abc");
+    assert_eq!(desk.text(first).as_deref(), Some("1"));
+    // The next place goes to the fourth; when its caller leaves, to the fifth.
+    desk.receive(id, "+2\r\n");
+    assert!(desk.machine.is_granted(fourth));
+    drop(desk.machine.cancel(fourth));
+    assert!(desk.machine.is_granted(fifth));
+}
+
+#[test]
+fn the_byte_quota_stops_admission() {
+    let mut desk = Desk::up(options().max_queued_bytes(10));
+    let id = desk.last();
+    desk.call("0123456789");
+    let waiting = desk.call("x");
+    assert!(!desk.machine.is_granted(waiting));
+    desk.receive(id, "+1\r\n");
+    assert!(desk.machine.is_granted(waiting));
+}
+
+// CONN-031, CONN-112: each stage, on time, with its delivery.
+#[test]
+fn deadlines_in_every_stage() {
+    let second = Duration::from_secs(1);
+    let mut desk = Desk::up(options().max_inflight_commands(2).command_timeout(Some(second)));
+    desk.hold_sent = true;
+    let writing = desk.call("a");
+    let buffered = desk.call("b");
+    let waiting = desk.call("c");
+    assert_eq!(desk.sent(), "a");
+    desk.wait(second - Duration::from_nanos(1));
+    assert!(!is_over(&mut desk, writing));
+    desk.wait(Duration::from_nanos(1));
+    let expected = [
+        (writing, Stage::Writing, Delivery::MaybeExecuted),
+        (buffered, Stage::Buffered, Delivery::NotExecuted),
+        (waiting, Stage::WaitingForCapacity, Delivery::NotExecuted),
+    ];
+    for (ticket, stage, delivery) in expected {
+        match desk.error(ticket) {
+            Error::Timeout(error) => assert_eq!((error.stage, error.delivery), (stage, delivery)),
+            other => panic!("{other:?}"),
+        }
+    }
+    // What was withdrawn is never sent; the written one keeps its place (SYS-006, CONN-107).
+    let id = desk.last();
+    desk.tell(Completion::Sent { id, bytes: 1 });
+    let next = desk.call("d");
+    desk.tell(Completion::Sent { id, bytes: 1 });
+    assert_eq!(desk.sent(), "ad");
+    desk.receive(id, "+late\r\n+mine\r\n");
+    assert_eq!(desk.text(next).as_deref(), Some("mine"));
+    assert_eq!(desk.machine.replies_dropped(), 1);
+}
+
+#[test]
+fn a_sent_command_awaits_its_reply() {
+    let mut desk = Desk::up(options());
+    let ticket = desk.call_within("GET k", Some(Duration::from_millis(50)));
+    let patient = desk.call_within("GET l", None);
+    desk.wait(Duration::from_millis(50));
+    match desk.error(ticket) {
+        Error::Timeout(error) => {
+            assert_eq!(error.stage, Stage::AwaitingReply);
+            assert_eq!(error.budget, Duration::from_millis(50));
+            assert_eq!(error.endpoint.as_deref(), Some("127.0.0.1:6379"));
+        }
+        other => panic!("{other:?}"),
+    }
+    desk.wait(Duration::from_secs(100_000));
+    assert!(!is_over(&mut desk, patient));
+}
+
+// RECON-007, RECON-011, RECON-033, SYS-005: the replacement starts at once; what the kernel had is not sent again, what
+// it never saw is, in order.
+#[test]
+fn a_lost_connection() {
+    let mut desk = Desk::up(options());
+    desk.hold_sent = true;
+    let id = desk.last();
+    let sent = desk.call("one.");
+    let cut = desk.call("two.");
+    desk.tell(Completion::Sent { id, bytes: 4 });
+    let queued = desk.call("three.");
+    desk.lose(id, Some(2));
+    assert_eq!(desk.dials.len(), 2, "at once, without a command");
+    let maybe = desk.error(sent);
+    assert!(maybe.is_connection());
+    assert_eq!(maybe.delivery(), Delivery::MaybeExecuted);
+    assert_eq!(desk.error(cut).delivery(), Delivery::NotExecuted);
+    assert!(!is_over(&mut desk, queued));
+    desk.sends.clear();
+    desk.hold_sent = false;
+    let id = desk.last();
+    desk.tell(Completion::Connected { id });
+    assert_eq!(desk.sent(), "three.");
+    desk.receive(id, "+3\r\n");
+    assert_eq!(desk.text(queued).as_deref(), Some("3"));
+}
+
+// RECON-011, RECON-015: a failed replacement waits for the next use; callers share one attempt.
+#[test]
+fn a_failed_replacement_is_tried_again_on_demand() {
+    let mut desk = Desk::up(options());
+    let id = desk.last();
+    desk.lose(id, None);
+    let waiting: Vec<TicketId> = (0..100).map(|_| desk.call("GET k")).collect();
+    assert_eq!(desk.dials.len(), 2);
+    let id = desk.last();
+    desk.lose(id, None);
+    for ticket in waiting {
+        let error = desk.error(ticket);
+        assert!(error.is_connection());
+        assert_eq!(error.delivery(), Delivery::NotExecuted);
+    }
+    desk.wait(Duration::from_secs(60));
+    assert_eq!(desk.dials.len(), 2);
+    let ticket = desk.call("GET k");
+    assert_eq!(desk.dials.len(), 3);
+    let id = desk.last();
+    desk.tell(Completion::Connected { id });
+    assert!(desk.machine.is_granted(ticket));
+}
+
+// RECON-030: a waiting caller's own deadline counts.
+#[test]
+fn waiting_for_a_connection_has_the_calls_deadline() {
+    let mut desk = Desk::new(options());
+    let ticket = desk.call_within("GET k", Some(Duration::from_millis(50)));
+    desk.wait(Duration::from_millis(50));
+    match desk.error(ticket) {
+        Error::Timeout(error) => assert_eq!(error.stage, Stage::WaitingForCapacity),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(desk.machine.held(), (0, 0, 0));
+}
+
+// SYS-012, F-07: the end of everything, in every stage, each with its delivery.
+#[test]
+fn close_ends_every_call() {
+    let mut desk = Desk::up(options().max_inflight_commands(2));
+    desk.hold_sent = true;
+    let sent = desk.call("a");
+    let queued = desk.call("b");
+    let waiting = desk.call("c");
+    desk.machine.close();
+    desk.machine.close();
+    desk.pump();
+    assert!(!desk.machine.is_closed());
+    let id = desk.last();
+    desk.machine.handle(desk.now, Completion::Sent { id, bytes: 1 });
+    desk.tell(Completion::Closed { id });
+    assert!(desk.machine.is_closed());
+    assert_eq!(desk.error(sent), Error::Closed(Delivery::MaybeExecuted));
+    assert_eq!(desk.error(queued), Error::Closed(Delivery::NotExecuted));
+    assert_eq!(desk.error(waiting), Error::Closed(Delivery::NotExecuted));
+    let late = desk.machine.submit(None, |_| unreachable!("nothing is encoded"));
+    assert_eq!(late.map(|_| ()), Err(Error::Closed(Delivery::NotExecuted)));
+    assert_eq!(desk.machine.held(), (0, 0, 0));
+    assert_eq!(desk.closes.len(), 1);
+}
+
+// The pool spreads calls by what is in flight.
+#[test]
+fn the_least_busy_connection_gets_the_call() {
+    let mut desk = Desk::up(options().connections(3));
+    for _ in 0..30 {
+        desk.call("x");
+    }
+    for id in desk.dials.clone() {
+        assert_eq!(desk.sends.iter().filter(|(to, _)| *to == id).count(), 10);
+    }
+}
+
+// H18: when the reply has arrived, it wins over a deadline that has passed.
+#[test]
+fn a_late_turn_prefers_the_reply() {
+    let mut desk = Desk::up(options());
+    let ticket = desk.call_within("GET k", Some(Duration::from_millis(5)));
+    desk.now += Duration::from_secs(1);
+    desk.receive(desk.last(), "+v\r\n");
+    desk.wait(Duration::ZERO);
+    assert_eq!(desk.text(ticket).as_deref(), Some("v"));
+}
