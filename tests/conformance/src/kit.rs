@@ -40,7 +40,9 @@ pub fn run(name: &str, test: impl FnOnce()) {
             std::process::abort();
         }
     });
+    let start = Instant::now();
     test();
+    println!("{name}: {:.1?}", start.elapsed());
     drop(done);
     watchdog.join().expect("the watchdog ends");
     assert_eq!(leaked_engines(), leaked, "an engine was leaked");

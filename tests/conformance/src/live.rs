@@ -356,7 +356,7 @@ pub fn big_values<H: Host>(kind: Kind, engine: EngineKind) {
 pub fn cancel_storm<H: Host>(kind: Kind, engine: EngineKind) {
     inside::<H>(plain(kind), engine, async |live| {
         let operations = count_from_env("STORM", 1_000_000) / Kind::ALL.len() as u64;
-        storm::<H>(live.options(), operations, count_from_env("SEED", 3)).await;
+        storm::<H>(live.options(), operations, count_from_env("SEED", 3), true).await;
     });
 }
 
