@@ -620,7 +620,8 @@ fn negotiation_is_logged_once_per_connection_and_without_secrets() {
     tracing::subscriber::with_default(records.clone(), || {
         for reply in [HELLO_OK, "-ERR unknown command 'HELLO'\r\n"] {
             for _ in 0..2 {
-                let mut stage = Script::new(ConnectionConfig { credentials: login(Some("anna")), ..config() });
+                let mut stage =
+                    Script::new(ConnectionConfig { credentials: login(Some("anna")), ..config() });
                 stage.connected();
                 stage.reply(reply);
                 stage.reply("+OK\r\n");
@@ -630,5 +631,8 @@ fn negotiation_is_logged_once_per_connection_and_without_secrets() {
     let records = records.0.lock().unwrap();
     let at = |level| records.iter().filter(|(l, text)| *l == level && text.contains("RESP3")).count();
     assert_eq!((at(tracing::Level::DEBUG), at(tracing::Level::INFO)), (2, 2), "{records:?}");
-    assert!(records.iter().all(|(_, text)| !text.contains("hunter2") && !text.contains("anna")), "{records:?}");
+    assert!(
+        records.iter().all(|(_, text)| !text.contains("hunter2") && !text.contains("anna")),
+        "{records:?}"
+    );
 }

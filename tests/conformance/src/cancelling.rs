@@ -209,7 +209,11 @@ impl Storm {
     }
 
     /// Drops a call unpolled, at once, or later.
-    fn give_up<T: 'static>(&self, call: impl Future<Output = respiral::Result<T>> + Unpin + 'static, rng: &mut Rng) {
+    fn give_up<T: 'static>(
+        &self,
+        call: impl Future<Output = respiral::Result<T>> + Unpin + 'static,
+        rng: &mut Rng,
+    ) {
         self.dropped.set(self.dropped.get() + 1);
         let mut call = call;
         match rng.below(4) {

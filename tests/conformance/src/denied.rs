@@ -30,7 +30,8 @@ pub fn run_child(name: &str) {
         .env(VARIABLE, "1")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains(DONE), "{said}");
 }
 
@@ -94,7 +95,10 @@ pub fn child<H: Host>(options: &ConnectOptions, smoke: impl AsyncFn(Client)) {
             let client = Client::connect_on(H::runtime(), with(EngineKind::Auto)).await.unwrap();
             assert_eq!(client.engine().kind, RunningEngine::Epoll);
             let why = client.engine().to_string();
-            assert!(why.contains("io_uring_setup") && why.contains("seccomp") && why.contains("remedy"), "{why}");
+            assert!(
+                why.contains("io_uring_setup") && why.contains("seccomp") && why.contains("remedy"),
+                "{why}"
+            );
             smoke(client.clone()).await;
             client.close().await;
         }

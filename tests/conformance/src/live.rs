@@ -81,8 +81,7 @@ async fn everyday(client: &Client) {
     // Sorted sets.
     assert_eq!(client.cmd::<i64>("ZADD").arg(("z", 1.5, "one", 2, "two")).await.unwrap(), 2);
     assert_eq!(client.cmd::<f64>("ZSCORE").arg(("z", "one")).await.unwrap(), 1.5);
-    let scores: Vec<(String, f64)> =
-        client.cmd("ZRANGE").arg(("z", 0, -1, "WITHSCORES")).await.unwrap();
+    let scores: Vec<(String, f64)> = client.cmd("ZRANGE").arg(("z", 0, -1, "WITHSCORES")).await.unwrap();
     assert_eq!(scores, [("one".to_owned(), 1.5), ("two".to_owned(), 2.0)]);
     // Scripts, transactions of the server, and the server.
     assert_eq!(client.cmd::<i64>("EVAL").arg(("return 7", 0)).await.unwrap(), 7);
@@ -125,7 +124,8 @@ pub fn unix_socket<H: Host>(kind: Kind, engine: EngineKind) {
 
 /// CONN-023 to CONN-025, CONN-037: the default user's password, a user of one's own with few rights, wrong ones.
 pub fn passwords_and_users<H: Host>(kind: Kind, engine: EngineKind) {
-    let builder = plain(kind).password("p@ss/word").user("app", "app-secret", "~app:* +@all -@dangerous -client");
+    let builder =
+        plain(kind).password("p@ss/word").user("app", "app-secret", "~app:* +@all -@dangerous -client");
     inside::<H>(builder, engine, async |live| {
         for protocol in [Protocol::Auto, Protocol::Resp2] {
             let options = live.options().protocol(protocol);
@@ -270,8 +270,7 @@ pub fn blocking_commands_are_refused<H: Host>(kind: Kind, engine: EngineKind) {
         if flags.iter().any(|flag| flag.as_str() == Some("blocking")) {
             *seen += 1;
             let mut words = name.split('|');
-            let (name, rest): (_, Vec<&[u8]>) =
-                (words.next().unwrap(), words.map(str::as_bytes).collect());
+            let (name, rest): (_, Vec<&[u8]>) = (words.next().unwrap(), words.map(str::as_bytes).collect());
             let by_argument = [
                 ("xread", vec![&b"BLOCK"[..], b"0", b"STREAMS", b"s", b"$"]),
                 ("xreadgroup", vec![&b"GROUP"[..], b"g", b"c", b"BLOCK", b"0", b"STREAMS", b"s", b">"]),
@@ -391,7 +390,9 @@ macro_rules! live_denied {
                 #[test]
                 fn epoll_instead() {
                     let name = concat!(module_path!(), "::epoll_instead");
-                    $crate::kit::run(name, || $crate::live::epoll_instead::<$host>(name, $crate::Kind::$kind));
+                    $crate::kit::run(name, || {
+                        $crate::live::epoll_instead::<$host>(name, $crate::Kind::$kind)
+                    });
                 }
             }
         }
