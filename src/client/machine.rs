@@ -499,22 +499,19 @@ impl ClientMachine {
         let budget = self.tickets.timeout(ticket).unwrap_or_default();
         let Some(place) = self.tickets.place(ticket) else { return };
         let place = std::mem::replace(place, Place::Waiting);
-        let (stage, connection) = match &place {
+        // What the engine has may still reach the kernel; what a finished send left behind will not.
+        let (stage, delivery, connection) = match &place {
             Place::Entered { connection, number } => {
                 let connection = &self.connections[usize::from(*connection)];
-                let stage = match connection.progress(*number) {
-                    Progress::Queued => Stage::Buffered,
-                    Progress::Submitted => Stage::Writing,
-                    Progress::Taken => Stage::AwaitingReply,
+                let (stage, delivery) = match connection.progress(*number) {
+                    Progress::Queued => (Stage::Buffered, Delivery::NotExecuted),
+                    Progress::Submitted => (Stage::Writing, Delivery::MaybeExecuted),
+                    Progress::Cut => (Stage::Writing, Delivery::NotExecuted),
+                    Progress::Taken => (Stage::AwaitingReply, Delivery::MaybeExecuted),
                 };
-                (stage, Some(connection))
+                (stage, delivery, Some(connection))
             }
-            _ => (Stage::WaitingForCapacity, None),
-        };
-        // What the engine has may still reach the kernel.
-        let delivery = match stage {
-            Stage::Writing | Stage::AwaitingReply => Delivery::MaybeExecuted,
-            _ => Delivery::NotExecuted,
+            _ => (Stage::WaitingForCapacity, Delivery::NotExecuted, None),
         };
         let endpoint = connection.map(|connection| connection.endpoint().into());
         let error =

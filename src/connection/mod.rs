@@ -55,7 +55,11 @@ pub struct Connection {
     /// Set-up frames: they go before everything in the pipeline.
     setup: Log,
     setup_sent: u64,
+    /// Up to where they were given to the engine.
+    setup_given: u64,
     setup_sending: bool,
+    /// A send ended before its last byte: the socket has failed, and what would be sent now would follow a cut frame.
+    cut: bool,
     /// Addresses that are still to be tried.
     addresses: VecDeque<SocketAddr>,
     ops: VecDeque<Op>,
@@ -78,7 +82,9 @@ impl Connection {
             inbound: Inbound::new(config.limits),
             setup: Log::new(1024),
             setup_sent: 0,
+            setup_given: 0,
             setup_sending: false,
+            cut: false,
             addresses: VecDeque::new(),
             ops: VecDeque::new(),
             events: VecDeque::new(),
@@ -230,8 +236,9 @@ impl Connection {
             return;
         }
         self.inbound.reset();
+        self.cut = false;
         self.setup = Log::new(1024);
-        self.setup_sent = 0;
+        (self.setup_sent, self.setup_given) = (0, 0);
         let handshake = Handshake::begin(&self.config, &mut self.setup);
         self.inbound.set_resp3(handshake.resp3());
         self.setup_deadline = self.config.command_timeout.map(|timeout| now + timeout);
@@ -256,8 +263,9 @@ impl Connection {
             self.setup_sending = false;
             self.setup_sent += bytes as u64;
             self.setup.release(self.setup_sent);
-        } else {
-            self.pipeline.handle_sent(bytes);
+            self.cut |= self.setup_sent < self.setup_given;
+        } else if !self.pipeline.handle_sent(bytes) {
+            self.cut = true;
         }
     }
 
@@ -480,13 +488,14 @@ impl Connection {
             State::SettingUp(_) | State::Ready => {}
             _ => return None,
         }
-        if self.setup_sending || self.pipeline.is_sending() {
+        if self.setup_sending || self.pipeline.is_sending() || self.cut {
             return None;
         }
         if self.setup_sent < self.setup.end() {
             let mut data = Transmit::new();
             self.setup.slices(self.setup_sent, self.setup.end(), &mut data);
             self.setup_sending = true;
+            self.setup_given = self.setup.end();
             return Some(Op::Send { id: self.id, data });
         }
         if !self.is_ready() || !self.pipeline.has_transmit() {

@@ -96,8 +96,13 @@ impl Pipeline {
             Progress::Queued
         } else if end <= self.accepted {
             Progress::Taken
-        } else {
+        } else if self.is_sending() || end > self.submitted {
             Progress::Submitted
+        } else if start >= self.accepted {
+            // The send is over and the kernel took nothing of it.
+            Progress::Queued
+        } else {
+            Progress::Cut
         }
     }
 
@@ -162,9 +167,11 @@ impl Pipeline {
         out
     }
 
-    /// The kernel has taken `bytes` of the outstanding send, which is over.
-    pub fn handle_sent(&mut self, bytes: usize) {
+    /// The kernel has taken `bytes` of the outstanding send, which is over. False when that is less than all: nothing
+    /// may follow on this socket.
+    pub fn handle_sent(&mut self, bytes: usize) -> bool {
         let mut left = bytes as u64;
+        let given: u64 = self.sending.iter().map(|(from, to)| to - from).sum();
         for (from, to) in self.sending.drain(..) {
             let taken = left.min(to - from);
             if taken > 0 {
@@ -173,6 +180,7 @@ impl Pipeline {
             left -= taken;
         }
         self.release_bytes();
+        bytes as u64 >= given
     }
 
     /// True while a send is outstanding.
@@ -289,10 +297,12 @@ impl Pipeline {
 /// How far a command's bytes have come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// The engine has not got them.
+    /// The engine has not got them, or gave them back whole.
     Queued,
     /// The engine has them, or a part; the kernel has not taken the last byte, as far as is known.
     Submitted,
+    /// The kernel has taken a part, and will take no more: the send is over and the socket with it.
+    Cut,
     /// The kernel has taken all of them.
     Taken,
 }

@@ -99,22 +99,32 @@ impl<C: Command, T: FromReply> Call<C, T> {
     }
 
     /// The outcome, if there is one; otherwise the caller will be woken.
+    #[inline]
     fn ask(&mut self, ticket: TicketId, cx: &mut Context<'_>) -> Poll<Result<T>> {
-        let command = &self.command;
-        let (outcome, old) = self.entry.shared.look(|machine| match machine.take(ticket) {
-            Some(outcome) => (Some(outcome), None),
-            None => (None, machine.set_waker(ticket, cx.waker())),
-        });
-        drop(old);
-        match outcome {
-            None => Poll::Pending,
-            Some(outcome) => {
+        match self.entry.shared.look(|machine| machine.take(ticket)) {
+            Some(Ok(payload)) => {
                 self.entry.state = State::Over;
                 // Decoding runs here, in the caller's task, with nothing borrowed.
-                let result = outcome.and_then(T::from_payload);
-                Poll::Ready(result.map_err(|error| error.with_command(|| command.name())))
+                match T::from_payload(payload) {
+                    Ok(value) => Poll::Ready(Ok(value)),
+                    Err(error) => Poll::Ready(Err(self.named(error))),
+                }
+            }
+            Some(Err(error)) => {
+                self.entry.state = State::Over;
+                Poll::Ready(Err(self.named(error)))
+            }
+            None => {
+                let old = self.entry.shared.look(|machine| machine.set_waker(ticket, cx.waker()));
+                drop(old);
+                Poll::Pending
             }
         }
+    }
+
+    #[cold]
+    fn named(&self, error: Error) -> Error {
+        error.with_command(|| self.command.name())
     }
 }
 
@@ -129,8 +139,7 @@ impl<C: Command, T: FromReply> Future for Call<C, T> {
                 Ok(()) => Poll::Pending,
                 Err(error) => {
                     self.entry.state = State::Over;
-                    let command = &self.command;
-                    Poll::Ready(Err(error.with_command(|| command.name())))
+                    Poll::Ready(Err(self.named(error)))
                 }
             },
             State::Waiting(ticket) => {

@@ -2,6 +2,7 @@
 //! and panics at the first word that does not fit.
 
 use crate::rng::Rng;
+use crate::trace::Trace;
 use respiral::Delivery;
 use respiral::error::{Error, Stage};
 use respiral::io::ConnectionId;
@@ -14,29 +15,6 @@ pub struct Context {
     pub ledger: Ledger,
     /// Chance on the server's side.
     pub rng: Rng,
-}
-
-/// What happened, in words. Kept or shown only on demand: most runs need none.
-#[derive(Default)]
-pub struct Trace {
-    pub keep: bool,
-    pub show: bool,
-    pub lines: Vec<String>,
-}
-
-impl Trace {
-    pub fn note(&mut self, now: u64, text: impl FnOnce() -> String) {
-        if !self.keep && !self.show {
-            return;
-        }
-        let line = format!("{:>10.3} ms  {}", now as f64 / 1000.0, text());
-        if self.show {
-            eprintln!("{line}");
-        }
-        if self.keep {
-            self.lines.push(line);
-        }
-    }
 }
 
 /// How a call ended, as its caller saw it.

@@ -7,6 +7,7 @@ use respiral::io::ConnectionId;
 
 type Fault = (&'static str, fn(&mut World));
 
+/// What stands here twice is twice as likely.
 const FAULTS: &[Fault] = &[
     ("reset", reset),
     ("end of stream", end_stream),
@@ -14,6 +15,9 @@ const FAULTS: &[Fault] = &[
     ("stall to the client", stall_down),
     ("half open", half_open),
     ("kill the server", kill),
+    ("cut a send", cut_send),
+    ("cut a send", cut_send),
+    ("cut a send", cut_send),
     ("refuse", refuse),
     ("black hole", black_hole),
     ("lose names", lose_names),
@@ -57,17 +61,25 @@ fn end_stream(world: &mut World) {
     }
 }
 
+/// The next send breaks at the end of a frame, or a byte beside it: where fates divide.
+fn cut_send(world: &mut World) {
+    let offset = world.rng.pick(&[-1, 0, 0, 1, 5]);
+    if let Some(socket) = victim(world).and_then(|id| world.net.sockets.get_mut(&id)) {
+        socket.trap = Some(offset);
+    }
+}
+
 fn stall_up(world: &mut World) {
     let until = spell(world);
     if let Some(socket) = victim(world).and_then(|id| world.net.sockets.get_mut(&id)) {
-        socket.up = Link::Stalled(until);
+        socket.up.stall(until);
     }
 }
 
 fn stall_down(world: &mut World) {
     let until = spell(world);
     if let Some(socket) = victim(world).and_then(|id| world.net.sockets.get_mut(&id)) {
-        socket.down = Link::Stalled(until);
+        socket.down.stall(until);
     }
 }
 

@@ -16,15 +16,17 @@ mod rng;
 mod scenarios;
 mod server;
 mod socket;
+mod trace;
 mod wire;
 mod workload;
 mod world;
 
-use checkers::{Counts, Trace};
+use checkers::Counts;
 use plan::Plan;
 use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use trace::Trace;
 use world::World;
 
 fn number(name: &str) -> Option<u64> {

@@ -6,6 +6,7 @@ use crate::plan::{NetPlan, Plan};
 use crate::rng::Rng;
 use crate::server::Server;
 use crate::socket::{Link, Socket, Stage};
+use crate::trace::{describe, name};
 use respiral::buf::{BufferPool, Segment};
 use respiral::error::ConnectionFailure;
 use respiral::io::{Address, Completion, ConnectionId, Op};
@@ -164,7 +165,7 @@ impl Net {
             match event {
                 Event::Resolve(id) => self.resolve(id, context),
                 Event::Connect(id) => self.connect(id, context, server),
-                Event::Take(id) => self.take(id, context),
+                Event::Take(id) => self.take(id, context, server),
                 Event::Sent(id) => self.end_send(id, context),
                 Event::Arrive(id) => self.arrive(id, context, server),
                 Event::Deliver(id) => self.deliver(id, context, server),
@@ -213,8 +214,16 @@ impl Net {
         self.tell(context, Completion::Connected { id });
     }
 
-    fn take(&mut self, id: ConnectionId, context: &mut Context) {
+    fn take(&mut self, id: ConnectionId, context: &mut Context, server: &mut Server) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
+        if let Some(count) = socket.spring(&mut self.rng) {
+            // What is taken may still arrive before the connection breaks, or not.
+            socket.take(id, count, usize::MAX, context);
+            if self.rng.coin() {
+                return self.end_stream(id, context, server);
+            }
+            return self.reset(id, context, server);
+        }
         let most = self.rng.range(1..=self.plan.take_max as u64) as usize;
         let Some(left) = socket.take(id, most, self.plan.send_buffer, context) else { return };
         if left == 0 {
@@ -359,8 +368,11 @@ impl Net {
         if let Some(session) = socket.break_off() {
             server.end(session);
         }
+        // The send's end is told before, soon, or only when the socket is closed.
+        if self.rng.coin() {
+            self.end_send(id, context);
+        }
         self.tell(context, Completion::Failed { id, failure: ConnectionFailure::from_errno(104) });
-        // The send's end is told at once or only when the socket is closed.
         if self.rng.coin() {
             self.soon(context.now, Event::Sent(id));
         }
@@ -374,6 +386,7 @@ impl Net {
         }
         socket.to_server.clear();
         socket.ended = true;
+        socket.deaf = self.rng.coin();
         self.soon(context.now, Event::Deliver(id));
         self.soon(context.now, Event::Take(id));
     }
@@ -399,29 +412,9 @@ impl Net {
     }
 }
 
-pub fn name(id: ConnectionId) -> String {
-    format!("#{}.{}", id.index, id.generation)
-}
-
 fn address_of(address: &Address) -> u8 {
     match address {
         Address::Tcp(SocketAddr::V4(address)) => address.ip().octets()[3],
         _ => 0,
-    }
-}
-
-fn describe(completion: &Completion) -> String {
-    let id = name(completion.id());
-    match completion {
-        Completion::Resolved { addresses, .. } => format!("{id} resolved to {} addresses", addresses.len()),
-        Completion::Connected { .. } => format!("{id} connected"),
-        Completion::Received { segment, .. } => {
-            let start: String =
-                String::from_utf8_lossy(&segment[..segment.len().min(40)]).escape_debug().collect();
-            format!("{id} received {} bytes: {start}", segment.len())
-        }
-        Completion::Sent { bytes, .. } => format!("{id} sent {bytes}"),
-        Completion::Failed { failure, .. } => format!("{id} failed: {failure}"),
-        Completion::Closed { .. } => format!("{id} closed"),
     }
 }

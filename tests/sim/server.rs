@@ -19,9 +19,9 @@ pub struct Server {
     opened: u64,
     /// Push messages sent; the number is in the message.
     pub pushes: u64,
-    /// Whether calls run beyond setup are answered with garbage once.
+    /// The next reply is not RESP.
     pub garbage: bool,
-    /// What set-up steps and calls came, for scenarios.
+    /// Every command that came, for scenarios.
     pub log: Vec<String>,
 }
 
@@ -59,10 +59,6 @@ impl Server {
     pub fn open(&mut self) -> u64 {
         self.opened += 1;
         self.sessions.insert(self.opened, Session::default());
-        self.opened
-    }
-
-    pub fn sessions_opened(&self) -> u64 {
         self.opened
     }
 

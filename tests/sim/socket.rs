@@ -1,6 +1,7 @@
 //! One socket: the kernel's send buffer, the bytes on their way, and which calls they belong to.
 
 use crate::checkers::Context;
+use crate::rng::Rng;
 use crate::wire;
 use respiral::buf::Transmit;
 use respiral::io::ConnectionId;
@@ -24,9 +25,20 @@ pub enum Link {
     Lost,
 }
 
+impl Link {
+    /// What is lost stays lost.
+    pub fn stall(&mut self, until: u64) {
+        if *self != Link::Lost {
+            *self = Link::Stalled(until);
+        }
+    }
+}
+
 /// The outstanding send. The chunks are kept as they are and read when they are taken, as a kernel does (H27).
 pub struct Outgoing {
     data: Transmit,
+    /// What the chunks held when they were given.
+    copy: Vec<u8>,
     length: usize,
     taken: usize,
 }
@@ -51,8 +63,12 @@ pub struct Socket {
     pub down: Link,
     /// The peer will send nothing more.
     pub ended: bool,
+    /// The kernel takes nothing more.
+    pub deaf: bool,
     /// Frames that are not wholly taken, in order; the last may be cut.
     frames: VecDeque<Frame>,
+    /// The next send breaks so many bytes before or after the end of a frame.
+    pub trap: Option<i64>,
     /// The beginning of a frame whose rest is not handed over yet.
     rest: Vec<u8>,
     handed: u64,
@@ -72,7 +88,9 @@ impl Socket {
             up: Link::Good,
             down: Link::Good,
             ended: false,
+            deaf: false,
             frames: VecDeque::new(),
+            trap: None,
             rest: Vec::new(),
             handed: 0,
             taken: 0,
@@ -97,9 +115,10 @@ impl Socket {
         assert!(self.stage != Stage::Connecting, "a send before the socket is connected");
         assert!(!self.closing && !self.is_closed(), "a send after the close");
         assert!(self.outgoing.is_none(), "two sends on one socket (H28)");
+        assert_eq!(self.taken, self.handed, "a send after one that was cut");
         let bytes: Vec<u8> = data.iter().flat_map(|slice| slice.iter().copied()).collect();
         assert!(!bytes.is_empty(), "an empty send");
-        self.outgoing = Some(Outgoing { data, length: bytes.len(), taken: 0 });
+        self.outgoing = Some(Outgoing { data, length: bytes.len(), taken: 0, copy: bytes.clone() });
         // A frame of more than a mebibyte comes in several sends; its beginning waits in `rest`.
         let base = self.handed - self.rest.len() as u64;
         if !self.rest.is_empty() {
@@ -136,7 +155,7 @@ impl Socket {
         context: &mut Context,
     ) -> Option<usize> {
         let outgoing = self.outgoing.as_mut()?;
-        if self.stage != Stage::Open || outgoing.taken == outgoing.length {
+        if self.stage != Stage::Open || self.deaf || outgoing.taken == outgoing.length {
             return None;
         }
         let room = capacity.saturating_sub(self.to_server.len());
@@ -160,6 +179,21 @@ impl Socket {
         Some(left)
     }
 
+    /// How many bytes to take before the trap springs, when there is one and a send to cut.
+    pub fn spring(&mut self, rng: &mut Rng) -> Option<usize> {
+        self.outgoing.as_ref().filter(|outgoing| outgoing.taken < outgoing.length)?;
+        let offset = self.trap.take()?;
+        let frame = &self.frames[rng.index(self.frames.len())];
+        let end = if frame.end == u64::MAX { frame.start } else { frame.end };
+        Some(end.saturating_add_signed(offset).saturating_sub(self.taken) as usize)
+    }
+
+    /// The kernel takes `count` bytes and then no more.
+    pub fn cut(&mut self, id: ConnectionId, count: usize, context: &mut Context) {
+        self.take(id, count, usize::MAX, context);
+        self.deaf = true;
+    }
+
     fn account(&mut self, id: ConnectionId, count: u64, context: &mut Context) {
         let before = self.taken - count;
         for frame in &self.frames {
@@ -179,6 +213,8 @@ impl Socket {
     /// The send is over: how much of it was taken. `None` when there is none.
     pub fn end_send(&mut self, context: &mut Context) -> Option<usize> {
         let outgoing = self.outgoing.take()?;
+        let same = outgoing.data.iter().flat_map(|slice| slice.iter()).eq(outgoing.copy.iter());
+        assert!(same, "bytes change while the kernel may read them (H27)");
         for frame in &self.frames {
             if let Some(call) = frame.call {
                 context.ledger.sent(call);

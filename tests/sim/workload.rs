@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Wake, Waker};
 use std::time::Duration;
 
-/// A waker that remembers.
+/// A waker that remembers and counts.
 #[derive(Default)]
 pub struct Bell {
     rung: AtomicBool,
@@ -290,6 +290,9 @@ impl Crowd {
     fn poll(&mut self, index: usize, machine: &mut ClientMachine, context: &mut Context) {
         let caller = &mut self.callers[index];
         let State::Active(active) = &mut caller.state else { return };
+        let moves = machine.is_over(active.ticket) || !active.entered && machine.is_granted(active.ticket);
+        let rung = caller.bell.count.load(Ordering::Relaxed);
+        assert!(moves, "call {} is woken for nothing, at the {rung}th ring", active.id);
         if !active.entered && machine.is_granted(active.ticket) {
             let (id, mut bytes) = (active.id, None);
             let admission = machine.admit(active.ticket, |log| {

@@ -1,12 +1,13 @@
 //! The world of one seed: the client's machine between model callers, a model network and a model server, on a virtual
 //! clock. [`World::step`] is one turn of a driver.
 
-use crate::checkers::{Context, Counts, Ledger, Trace, check_line};
+use crate::checkers::{Context, Counts, Ledger, check_line};
 use crate::faults;
 use crate::net::Net;
 use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::server::Server;
+use crate::trace::Trace;
 use crate::wire::Command;
 use crate::workload::{Bell, Crowd};
 use respiral::buf::{BufferPool, Segment};
@@ -136,6 +137,10 @@ impl World {
         assert!(self.steps < Self::STEPS_MAX, "the world never comes to rest");
         self.happen();
         self.net.run(&mut self.context, &mut self.server);
+        // Other tasks of the thread run when they like.
+        if self.rng.coin() {
+            self.callers();
+        }
         self.turn();
         self.callers();
         self.flush();

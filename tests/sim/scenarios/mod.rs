@@ -6,8 +6,9 @@ mod protocol;
 mod recovery;
 mod setup;
 
-use crate::checkers::{End, Trace};
+use crate::checkers::End;
 use crate::plan::Plan;
+use crate::trace::Trace;
 use crate::world::World;
 use respiral::Delivery;
 use respiral::io::ConnectionId;
