@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 /// The library's name, as servers show it (CLIENT LIST, `lib-name`).
 const LIB_NAME: &str = "respiral";
 
+/// What a server without room says before it closes; it has not looked at the step that it seems to answer.
+const NO_ROOM: &str = "ERR max number of clients reached";
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     Hello,
@@ -246,6 +249,8 @@ impl Handshake {
         if error.code() == code::LOADING {
             self.loading = Some(error);
             self.again.push(step);
+        } else if error.message().starts_with(NO_ROOM) {
+            return Err(Error::Server(Box::new(error)));
         } else if is_auth {
             return Err(Error::Auth(Box::new(AuthError::new(endpoint(), error))));
         } else if step == Step::Hello {

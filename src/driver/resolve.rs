@@ -33,7 +33,8 @@ type Found = Vec<(ConnectionId, Result<Vec<std::net::SocketAddr>, String>)>;
 pub(super) struct LookUps {
     resolver: Rc<dyn Resolver>,
     found: Arc<Mutex<Found>>,
-    notifier: Arc<File>,
+    /// `None` after the end.
+    notifier: Option<Arc<File>>,
     /// How many have not been collected; the lock is taken only while there are some.
     pending: Cell<usize>,
 }
@@ -43,14 +44,15 @@ impl LookUps {
         Self {
             resolver: resolver.unwrap_or_else(|| Rc::new(SystemResolver)),
             found: Arc::default(),
-            notifier: Arc::new(File::from(notifier)),
+            notifier: Some(Arc::new(File::from(notifier))),
             pending: Cell::new(0),
         }
     }
 
     pub fn start(&self, id: ConnectionId, host: &str, port: u16) {
+        let Some(notifier) = self.notifier.clone() else { return };
         self.pending.set(self.pending.get() + 1);
-        let (found, notifier) = (self.found.clone(), self.notifier.clone());
+        let found = self.found.clone();
         let answer = Answer::new(move |result| {
             found.lock().unwrap_or_else(PoisonError::into_inner).push((id, result));
             // A full counter is readable as well.
@@ -61,7 +63,14 @@ impl LookUps {
 
     /// Makes the engine's descriptor readable.
     pub fn notify(&self) {
-        let _ = (&*self.notifier).write(&1u64.to_ne_bytes());
+        if let Some(notifier) = &self.notifier {
+            let _ = (&**notifier).write(&1u64.to_ne_bytes());
+        }
+    }
+
+    /// Nothing is looked up and nobody is notified any more.
+    pub fn close(&mut self) {
+        self.notifier = None;
     }
 
     /// True when an answer waits to be collected.

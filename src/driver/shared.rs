@@ -278,6 +278,7 @@ impl Core {
 
     fn tear_down(&mut self, wakers: &mut Vec<Waker>) -> Option<AnyEngine> {
         let mut engine = self.engine.take()?;
+        self.look_ups.close();
         #[expect(clippy::disallowed_methods, reason = "the end can come at any moment, outside every turn")]
         let now = Instant::now();
         self.machine.close();

@@ -132,7 +132,10 @@ impl Future for Driver {
             return Poll::Pending;
         }
         shared.set_driver(cx.waker());
-        match self.run(&shared, cx) {
+        let guard = OnPanic(&shared);
+        let result = self.run(&shared, cx);
+        std::mem::forget(guard);
+        match result {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(())) => {}
             Err(error) => {
@@ -143,6 +146,16 @@ impl Future for Driver {
         // Not only when it is dropped: who placed the driver may keep it, and wait in `close`.
         shared.set_driver_gone();
         Poll::Ready(())
+    }
+}
+
+/// A panic under the driver ends the client. monoio keeps a task that panicked, so `Drop` alone would not do (H5).
+struct OnPanic<'a>(&'a Shared);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        self.0.tear_down();
+        self.0.set_driver_gone();
     }
 }
 

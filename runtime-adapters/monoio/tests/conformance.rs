@@ -7,3 +7,5 @@ static ALLOCATOR: respiral_testkit::CountingAllocator = respiral_testkit::Counti
 
 conformance::conformance!(monoio_uring: crate::hosts::Uring);
 conformance::conformance!(monoio_legacy: crate::hosts::Legacy);
+conformance::denied!(denied_legacy: crate::hosts::Legacy);
+conformance::denied!(denied_fusion: crate::hosts::Fusion);

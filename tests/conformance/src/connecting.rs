@@ -148,28 +148,26 @@ pub fn driver_placed_by_hand<H: Host>(engine: EngineKind) {
 
 /// A driver that moves from one task to another, at any moment, goes on.
 pub fn driver_moves_between_tasks<H: Host>(engine: EngineKind) {
+    /// Polls the driver a few times; true when the driver is over.
     struct Lent(Rc<Cell<Option<Pin<Box<respiral::Driver>>>>>, u32);
     impl Future for Lent {
-        type Output = ();
-        fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-            let Some(mut driver) = self.0.take() else { return Poll::Ready(()) };
-            let over = driver.as_mut().poll(cx);
+        type Output = bool;
+        fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
+            let mut driver = self.0.take().expect("one at a time");
+            let over = driver.as_mut().poll(cx).is_ready();
             self.0.set(Some(driver));
             self.1 -= 1;
-            // After a few polls another task takes over.
-            if self.1 == 0 { Poll::Ready(()) } else { over }
+            if over || self.1 == 0 { Poll::Ready(over) } else { Poll::Pending }
         }
     }
     inside::<H>(engine, async |kit| {
         let (client, driver) = Client::with_driver(&H::runtime(), kit.options()).unwrap();
         let place = Rc::new(Cell::new(Some(Box::pin(driver))));
-        let over = Rc::new(Cell::new(false));
-        let (lent, ended) = (place.clone(), over.clone());
+        let lent = place.clone();
         let carrier = spawn::<H, _>(async move {
             let mut polls = 1;
-            while !ended.get() {
+            while !spawn::<H, _>(Lent(lent.clone(), polls)).result().await {
                 polls = polls % 7 + 1;
-                spawn::<H, _>(Lent(lent.clone(), polls)).result().await;
             }
         });
         let tasks: Vec<_> = (0..16)
@@ -186,7 +184,6 @@ pub fn driver_moves_between_tasks<H: Host>(engine: EngineKind) {
             task.result().await;
         }
         assert_eq!(client.incr("n").await.unwrap(), 1601);
-        over.set(true);
         client.close().await;
         carrier.result().await;
         drop(place);
@@ -251,6 +248,8 @@ pub fn connected_after_a_loss<H: Host>(engine: EngineKind) {
 pub fn connect_given_up<H: Host>(engine: EngineKind) {
     inside::<H>(engine, async |kit| {
         kit.server.accept(Accept::Silent).unwrap();
+        // monoio closes what a pause waited for a little later.
+        pause::<H>(Duration::from_millis(1)).await;
         let before = descriptors();
         for _ in 0..10 {
             let accepted = kit.server.connections_accepted();

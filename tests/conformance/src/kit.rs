@@ -40,7 +40,9 @@ pub fn run(name: &str, test: impl FnOnce()) {
             std::process::abort();
         }
     });
+    let start = Instant::now();
     test();
+    println!("{name}: {:.1?}", start.elapsed());
     drop(done);
     watchdog.join().expect("the watchdog ends");
     assert_eq!(leaked_engines(), leaked, "an engine was leaked");
@@ -50,8 +52,19 @@ pub fn run(name: &str, test: impl FnOnce()) {
         while descriptors() != before && start.elapsed() < Duration::from_secs(5) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert_eq!(descriptors(), before, "descriptors are left open");
+        assert_eq!(descriptors(), before, "descriptors are left open: {:?}", list_descriptors());
     }
+}
+
+/// What the open descriptors of this process are, for messages.
+pub fn list_descriptors() -> Vec<String> {
+    let names = std::fs::read_dir("/proc/self/fd").expect("procfs");
+    let mut names: Vec<_> = names
+        .flatten()
+        .filter_map(|entry| Some(std::fs::read_link(entry.path()).ok()?.display().to_string()))
+        .collect();
+    names.sort();
+    names
 }
 
 /// Open descriptors of this process.
