@@ -55,6 +55,9 @@ pub struct ClientMachine {
     turns: u64,
     /// How many of them still wait.
     in_line: usize,
+    /// Calls whose turn has come since their wakers were last handed out, and those to whom they were handed.
+    granted: Vec<TicketId>,
+    called: Vec<TicketId>,
     pushes: Pushes,
     spares: Spares,
     pool: Option<BufferPool>,
@@ -141,6 +144,8 @@ impl ClientMachine {
             waiting: VecDeque::new(),
             turns: 0,
             in_line: 0,
+            granted: Vec::new(),
+            called: Vec::new(),
             pushes: Pushes::default(),
             spares: Spares::default(),
             pool,
@@ -246,14 +251,16 @@ impl ClientMachine {
 
     /// Lets a waiting call enter when its turn has come.
     pub fn admit(&mut self, ticket: TicketId, encode: impl FnOnce(&mut Log)) -> Admission {
-        let Some(Place::Granted { connection, turn }) = self.tickets.place(ticket) else {
-            return Admission::Waiting;
+        let (granted, turn) = match self.tickets.place(ticket) {
+            Some(Place::Granted { connection, turn }) => (Some(usize::from(*connection)), *turn),
+            Some(Place::Passed { turn }) => (None, *turn),
+            _ => return Admission::Waiting,
         };
-        let (index, turn) = (usize::from(*connection), *turn);
-        self.reserved[index] -= 1;
-        let index =
-            if self.connections[index].has_room(self.reserved[index]) { Some(index) } else { self.choose() };
-        match index {
+        if let Some(index) = granted {
+            self.reserved[index] -= 1;
+        }
+        let same = granted.filter(|index| self.connections[*index].has_room(self.reserved[*index]));
+        match same.or_else(|| self.choose()) {
             Some(index) => {
                 self.enter(ticket, index, encode);
                 Admission::Entered
@@ -270,6 +277,25 @@ impl ClientMachine {
                 Admission::Waiting
             }
         }
+    }
+
+    /// Gives the places of calls that were called and not polled since to those behind them: a future that nobody polls
+    /// must not hold up the others. The owner calls it when those whom it woke have had time to run.
+    pub fn pass_absent(&mut self) {
+        if self.called.is_empty() {
+            return;
+        }
+        let mut called = std::mem::take(&mut self.called);
+        for ticket in called.drain(..) {
+            if let Some(place) = self.tickets.place(ticket)
+                && let Place::Granted { connection, turn } = *place
+            {
+                *place = Place::Passed { turn };
+                self.reserved[usize::from(connection)] -= 1;
+            }
+        }
+        self.called = called;
+        self.grant();
     }
 
     #[inline]
@@ -302,7 +328,7 @@ impl ClientMachine {
 
     /// True when the call may enter a connection: [`admit`](Self::admit) it.
     pub fn is_granted(&mut self, ticket: TicketId) -> bool {
-        matches!(self.tickets.place(ticket), Some(Place::Granted { .. }))
+        matches!(self.tickets.place(ticket), Some(Place::Granted { .. } | Place::Passed { .. }))
     }
 
     /// Whom to wake when the call's state changes. Gives back a waker to be dropped when nothing is borrowed.
@@ -353,7 +379,7 @@ impl ClientMachine {
                 self.connections[usize::from(*connection)].cancel(*number);
                 self.grant();
             }
-            Place::Done(_) | Place::Free => {}
+            Place::Passed { .. } | Place::Done(_) | Place::Free => {}
         }
     }
 
@@ -366,6 +392,7 @@ impl ClientMachine {
             *place = Place::Granted { connection: index as u16, turn };
             self.in_line -= 1;
             self.reserved[index] += 1;
+            self.granted.push(ticket);
             self.wakers.extend(self.tickets.take_waker(ticket));
         }
     }
@@ -463,6 +490,8 @@ impl ClientMachine {
         self.waiting.clear();
         self.in_line = 0;
         self.reserved.fill(0);
+        self.granted.clear();
+        self.called.clear();
         self.pushes.close(&mut self.wakers);
     }
 
@@ -543,11 +572,12 @@ impl ClientMachine {
     /// Moves the wakers of callers whose state has changed to `out`. Call them when nothing is borrowed.
     pub fn take_wakers(&mut self, out: &mut Vec<Waker>) {
         out.append(&mut self.wakers);
+        self.called.append(&mut self.granted);
     }
 
-    /// True when callers wait to be woken.
-    pub fn has_wakers(&self) -> bool {
-        !self.wakers.is_empty()
+    /// True when callers wait to be woken, or were called and may be absent: a turn has something to do.
+    pub fn needs_turn(&self) -> bool {
+        !self.wakers.is_empty() || !self.called.is_empty()
     }
 
     /// The engine is gone and will say nothing more: whatever is left ends now.

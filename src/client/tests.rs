@@ -391,3 +391,31 @@ fn a_late_turn_prefers_the_reply() {
     desk.wait(Duration::ZERO);
     assert_eq!(desk.text(ticket).as_deref(), Some("v"));
 }
+
+// A future that has its turn and is not polled (in a `select!` that is busy elsewhere) holds up nobody, and keeps its
+// place in the order.
+#[test]
+fn an_absent_caller_is_passed_over() {
+    let mut desk = Desk::up(options().max_inflight_commands(1));
+    let id = desk.last();
+    desk.call("a");
+    let absent = desk.call("b");
+    let present = desk.call("c");
+    desk.receive(id, "+1\r\n");
+    assert!(desk.machine.is_granted(absent) && !desk.machine.is_granted(present));
+    assert!(desk.machine.needs_turn());
+    desk.machine.pass_absent();
+    desk.pump();
+    assert!(desk.machine.is_granted(present));
+    assert_eq!(desk.machine.admit(present, |log| log.append(b"c")), Admission::Entered);
+    // It comes at last: there is no room, and it stands where it stood, before those who came later.
+    let later = desk.call("d");
+    assert_eq!(desk.machine.admit(absent, |log| log.append(b"b")), Admission::Waiting);
+    desk.pump();
+    desk.receive(id, "+2\r\n");
+    assert!(desk.machine.is_granted(absent) && !desk.machine.is_granted(later));
+    drop(desk.machine.cancel(absent));
+    drop(desk.machine.cancel(later));
+    desk.machine.pass_absent();
+    assert_eq!(desk.machine.held(), (2, 0, 0), "two replies that nobody took");
+}

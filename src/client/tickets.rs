@@ -27,6 +27,11 @@ pub(super) enum Place {
         connection: u16,
         turn: u64,
     },
+    /// Its turn came, and nobody polled it: its place was given away. It may enter, or stand in line again, when it is
+    /// polled.
+    Passed {
+        turn: u64,
+    },
     /// Encoded: entry `number` of a connection's pipeline.
     Entered {
         connection: u16,

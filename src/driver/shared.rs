@@ -247,6 +247,7 @@ impl Drop for Shared {
 impl Core {
     fn turn(&mut self, now: Instant, wakers: &mut Vec<Waker>) -> io::Result<bool> {
         let Some(engine) = &mut self.engine else { return Ok(false) };
+        self.machine.pass_absent();
         let more = engine.poll(TURN_BUDGET, &mut self.completions)?;
         self.look_ups.collect(&mut self.completions);
         for completion in self.completions.drain(..) {
@@ -272,8 +273,8 @@ impl Core {
         }
         engine.wake_at(now, self.machine.next_deadline());
         engine.flush()?;
-        // A cancelled call may have let another one in.
-        Ok(any || self.machine.has_wakers())
+        // A cancelled call may have let another one in, or a caller who was let in may be absent.
+        Ok(any || self.machine.needs_turn())
     }
 
     fn tear_down(&mut self, wakers: &mut Vec<Waker>) -> Option<AnyEngine> {

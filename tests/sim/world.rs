@@ -113,7 +113,7 @@ impl World {
         let now = self.context.now;
         let busy = self.nudged
             || !self.net.inbox.is_empty()
-            || self.machine.has_wakers()
+            || self.machine.needs_turn()
             || self.crowd.is_rung()
             || self.net.is_starved() && self.pool.free() > 0;
         if busy {
@@ -142,7 +142,11 @@ impl World {
             self.callers();
         }
         self.turn();
-        self.callers();
+        // Some of those who were called are busy elsewhere; their places go to others.
+        let absent = self.plan.fault_every.is_some() && self.rng.per_mille(100);
+        if !absent {
+            self.callers();
+        }
         self.flush();
         self.check();
         true
@@ -164,6 +168,7 @@ impl World {
 
     fn turn(&mut self) {
         let now = self.instant();
+        self.in_line(|world| world.machine.pass_absent());
         for _ in 0..self.plan.turn_budget {
             let Some(completion) = self.net.inbox.pop_front() else { break };
             self.in_line(|world| world.machine.handle(now, completion));

@@ -79,18 +79,8 @@ macro_rules! conformance_tests {
             failing: deadline_at_each_stage, default_timeout, losses_under_load, a_cut_command_did_not_run,
                 lost_at_rest, protocol_errors_cost_one_connection;
             cancelling: f07_dropped_before_it_is_sent, f07_dropped_after_it_is_sent, f07_places_are_given_back,
-                cancel_storm, cancel_storm_in_narrow_places;
+                cancel_storm, cancel_storm_in_narrow_places, unpolled_calls_hold_up_nobody;
             allocations: none_for_one_caller, none_for_many_callers;
-        }
-
-        mod known {
-            #[test]
-            #[ignore = "fails: a call whose turn has come keeps its place reserved while nobody polls it"]
-            fn unpolled_calls_hold_up_nobody() {
-                let name = concat!(module_path!(), "::unpolled_calls_hold_up_nobody");
-                let test = $crate::cancelling::unpolled_calls_hold_up_nobody::<$host>;
-                $crate::kit::run(name, || test($crate::EngineKind::$engine));
-            }
         }
     };
 }
