@@ -40,6 +40,8 @@ struct Call {
     taken: bool,
     /// The engine has it, and it is not known how much of it the kernel took.
     sending: bool,
+    /// When that became known.
+    sent_at: Option<u64>,
     executed: u32,
     refused: bool,
     error_sent: bool,
@@ -102,6 +104,7 @@ impl Ledger {
             accepted: None,
             taken: false,
             sending: false,
+            sent_at: None,
             executed: 0,
             refused: false,
             error_sent: false,
@@ -192,8 +195,10 @@ impl Ledger {
     }
 
     /// The send that carried a part of it is over.
-    pub fn sent(&mut self, id: u64) {
-        self.call(id).sending = false;
+    pub fn sent(&mut self, id: u64, now: u64) {
+        let call = self.call(id);
+        call.sending = false;
+        call.sent_at = Some(now);
     }
 
     // --- the server
@@ -233,7 +238,9 @@ impl Call {
             }
             Delivery::MaybeExecuted => {
                 let cut = matches!(error, Error::Timeout(timeout) if timeout.stage == Stage::Writing);
-                let unknown = cut && self.sending;
+                // The error is from when the deadline was noticed, the call may be polled later.
+                let due = self.stamped.zip(self.timeout).map(|(stamped, timeout)| stamped + timeout);
+                let unknown = cut && (self.sending || self.sent_at >= due);
                 assert!(self.taken || unknown, "call {id} cannot have run (RECON-033): {error:?}");
             }
             Delivery::Answered => assert!(self.error_sent, "nobody answered call {id}: {error:?}"),

@@ -217,7 +217,7 @@ impl Socket {
         assert!(same, "bytes change while the kernel may read them (H27)");
         for frame in &self.frames {
             if let Some(call) = frame.call {
-                context.ledger.sent(call);
+                context.ledger.sent(call, context.now);
             }
         }
         let taken = self.taken;
