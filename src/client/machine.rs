@@ -10,7 +10,7 @@
 
 use super::options::ConnectOptions;
 use super::pushes::{PushListener, Pushes};
-use super::tickets::{Outcome, Place, Tickets};
+use super::tickets::{Place, Tickets};
 use crate::buf::{BufferPool, Log, Payload, Spares};
 use crate::connection::{Connection, Event, Progress, Sink};
 use crate::error::{Delivery, Error, Stage, TimeoutError};
@@ -102,7 +102,7 @@ struct Receiver<'a> {
 impl Sink for Receiver<'_> {
     #[inline]
     fn reply(&mut self, ticket: TicketId, payload: Payload) {
-        self.tickets.finish(ticket, Outcome::Reply(payload), self.wakers);
+        self.tickets.finish(ticket, Ok(payload), self.wakers);
     }
 
     fn reply_dropped(&mut self) {
@@ -115,7 +115,7 @@ impl Sink for Receiver<'_> {
 
     fn ended(&mut self, ticket: TicketId, delivery: Delivery, error: &Error) {
         let error = error.clone().with_delivery(delivery);
-        self.tickets.finish(ticket, Outcome::Failed(error), self.wakers);
+        self.tickets.finish(ticket, Err(error), self.wakers);
     }
 }
 
@@ -231,22 +231,19 @@ impl ClientMachine {
             return Err(Error::Closed(Delivery::NotExecuted));
         }
         let ticket = self.tickets.next();
-        let chosen = if self.in_line == 0 { self.choose() } else { None };
-        let (place, admission) = match chosen {
-            Some(index) => {
-                let number = self.connections[index].submit(ticket, encode);
-                (Place::Entered { connection: index as u16, number }, Admission::Entered)
-            }
-            None => {
-                self.demand = true;
-                self.turns += 1;
-                self.waiting.push_back((self.turns, ticket));
-                self.in_line += 1;
-                (Place::Waiting, Admission::Waiting)
-            }
-        };
-        self.tickets.add(place, timeout, waker);
-        Ok((ticket, admission))
+        if self.in_line == 0
+            && let Some(index) = self.choose()
+        {
+            let number = self.connections[index].submit(ticket, encode);
+            self.tickets.add_entered(index as u16, number, timeout, waker);
+            return Ok((ticket, Admission::Entered));
+        }
+        self.tickets.add_waiting(timeout, waker);
+        self.demand = true;
+        self.turns += 1;
+        self.waiting.push_back((self.turns, ticket));
+        self.in_line += 1;
+        Ok((ticket, Admission::Waiting))
     }
 
     /// Lets a waiting call enter when its turn has come.
@@ -323,7 +320,7 @@ impl ClientMachine {
     /// True when the call is over and [`take`](Self::take) will give its outcome.
     #[inline]
     pub fn is_over(&mut self, ticket: TicketId) -> bool {
-        matches!(self.tickets.place(ticket), Some(Place::Done(_)) | None)
+        matches!(self.tickets.place(ticket), Some(Place::Done) | None)
     }
 
     /// True when the call may enter a connection: [`admit`](Self::admit) it.
@@ -341,27 +338,20 @@ impl ClientMachine {
     /// The outcome of a call that is over; its ticket is free again.
     #[inline]
     pub fn take(&mut self, ticket: TicketId) -> Option<Reply> {
-        match self.tickets.take(ticket)? {
-            Outcome::Reply(payload) => Some(Ok(payload)),
-            Outcome::Failed(error) => Some(Err(error)),
-        }
+        self.tickets.take(ticket)
     }
 
     /// The caller is gone. Unsent, its command is removed and never sent; sent, it keeps its place and the reply is
     /// dropped on arrival. The result is to be dropped when nothing is borrowed.
     #[must_use]
-    pub fn cancel(&mut self, ticket: TicketId) -> Option<(Option<Payload>, Option<Waker>)> {
-        let (place, waker) = self.tickets.remove(ticket)?;
-        self.leave(&place);
-        let payload = match place {
-            Place::Done(Outcome::Reply(payload)) => Some(payload),
-            _ => None,
-        };
-        Some((payload, waker))
+    pub fn cancel(&mut self, ticket: TicketId) -> Option<(Option<Reply>, Option<Waker>)> {
+        let (place, outcome, waker) = self.tickets.remove(ticket)?;
+        self.leave(place);
+        Some((outcome, waker))
     }
 
     /// Gives up what a call held: its place in line, its reservation, its place in a pipeline.
-    fn leave(&mut self, place: &Place) {
+    fn leave(&mut self, place: Place) {
         match place {
             Place::Waiting => {
                 self.in_line -= 1;
@@ -372,14 +362,14 @@ impl ClientMachine {
                 }
             }
             Place::Granted { connection, .. } => {
-                self.reserved[usize::from(*connection)] -= 1;
+                self.reserved[usize::from(connection)] -= 1;
                 self.grant();
             }
             Place::Entered { connection, number } => {
-                self.connections[usize::from(*connection)].cancel(*number);
+                self.connections[usize::from(connection)].cancel(number);
                 self.grant();
             }
-            Place::Passed { .. } | Place::Done(_) | Place::Free => {}
+            Place::Passed { .. } | Place::Done | Place::Free => {}
         }
     }
 
@@ -475,7 +465,7 @@ impl ClientMachine {
         while let Some((_, ticket)) = self.waiting.pop_front() {
             if matches!(self.tickets.place(ticket), Some(Place::Waiting)) {
                 let error = error.clone().with_delivery(Delivery::NotExecuted);
-                self.tickets.finish(ticket, Outcome::Failed(error), &mut self.wakers);
+                self.tickets.finish(ticket, Err(error), &mut self.wakers);
             }
         }
         self.in_line = 0;
@@ -485,7 +475,7 @@ impl ClientMachine {
         self.state = State::Closed;
         for ticket in self.tickets.pending() {
             let error = Error::Closed(Delivery::NotExecuted);
-            self.tickets.finish(ticket, Outcome::Failed(error), &mut self.wakers);
+            self.tickets.finish(ticket, Err(error), &mut self.wakers);
         }
         self.waiting.clear();
         self.in_line = 0;
@@ -533,12 +523,12 @@ impl ClientMachine {
     fn expire(&mut self, ticket: TicketId) {
         let budget = self.tickets.timeout(ticket).unwrap_or_default();
         let Some(place) = self.tickets.place(ticket) else { return };
-        let place = std::mem::replace(place, Place::Waiting);
+        let place = *place;
         // What the engine has may still reach the kernel; what a finished send left behind will not.
-        let (stage, delivery, connection) = match &place {
+        let (stage, delivery, connection) = match place {
             Place::Entered { connection, number } => {
-                let connection = &self.connections[usize::from(*connection)];
-                let (stage, delivery) = match connection.progress(*number) {
+                let connection = &self.connections[usize::from(connection)];
+                let (stage, delivery) = match connection.progress(number) {
                     Progress::Queued => (Stage::Buffered, Delivery::NotExecuted),
                     Progress::Submitted => (Stage::Writing, Delivery::MaybeExecuted),
                     Progress::Cut => (Stage::Writing, Delivery::NotExecuted),
@@ -551,8 +541,8 @@ impl ClientMachine {
         let endpoint = connection.map(|connection| connection.endpoint().into());
         let error =
             Error::Timeout(Box::new(TimeoutError { command: None, budget, stage, endpoint, delivery }));
-        self.tickets.finish(ticket, Outcome::Failed(error), &mut self.wakers);
-        self.leave(&place);
+        self.tickets.finish(ticket, Err(error), &mut self.wakers);
+        self.leave(place);
     }
 
     // --- what to do now

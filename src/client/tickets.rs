@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 const CLASSES: usize = 8;
 const NONE: u32 = u32::MAX;
 
-/// Where a call is.
-#[derive(Debug)]
+/// Where a call is. Two words, so that it travels in registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     /// In the waiting line; not encoded.
     Waiting,
@@ -37,20 +37,18 @@ pub(super) enum Place {
         connection: u16,
         number: u64,
     },
-    /// It is over, and this came of it.
-    Done(Outcome),
+    /// It is over; its outcome waits.
+    Done,
     Free,
 }
 
-#[derive(Debug)]
-pub(super) enum Outcome {
-    Reply(Payload),
-    Failed(Error),
-}
+/// What came of a call.
+pub(super) type Outcome = Result<Payload, Error>;
 
 struct Ticket {
     generation: u32,
     place: Place,
+    outcome: Option<Outcome>,
     waker: Option<Waker>,
     timeout: Option<Duration>,
     /// `None` until the clock of the call starts.
@@ -113,6 +111,7 @@ impl Tickets {
         self.entries.push(Ticket {
             generation: 0,
             place: Place::Free,
+            outcome: None,
             waker: None,
             timeout: None,
             deadline: None,
@@ -124,14 +123,27 @@ impl Tickets {
         index
     }
 
-    /// A ticket for a call that is there now.
+    /// The next ticket, for a call that waits in line.
+    pub fn add_waiting(&mut self, timeout: Option<Duration>, waker: &Waker) -> TicketId {
+        let id = self.add(timeout, waker);
+        self.entries[id.index as usize].place = Place::Waiting;
+        id
+    }
+
+    /// The next ticket, for a call that has entered a connection. (Its place is made here, not passed: what is written
+    /// in parts and copied whole makes the processor wait.)
     #[inline]
-    pub fn add(&mut self, place: Place, timeout: Option<Duration>, waker: &Waker) -> TicketId {
+    pub fn add_entered(&mut self, connection: u16, number: u64, timeout: Option<Duration>, waker: &Waker) {
+        let id = self.add(timeout, waker);
+        self.entries[id.index as usize].place = Place::Entered { connection, number };
+    }
+
+    #[inline]
+    fn add(&mut self, timeout: Option<Duration>, waker: &Waker) -> TicketId {
         let id = self.next();
         self.free.pop();
         self.live += 1;
         let ticket = &mut self.entries[id.index as usize];
-        ticket.place = place;
         ticket.timeout = timeout;
         ticket.waker = Some(waker.clone());
         if let Some(timeout) = timeout {
@@ -173,10 +185,11 @@ impl Tickets {
     #[inline]
     pub fn finish(&mut self, id: TicketId, outcome: Outcome, wakers: &mut Vec<Waker>) -> bool {
         let Some(ticket) = self.entry(id) else { return false };
-        if matches!(ticket.place, Place::Done(_) | Place::Free) {
+        if matches!(ticket.place, Place::Done | Place::Free) {
             return false;
         }
-        ticket.place = Place::Done(outcome);
+        ticket.place = Place::Done;
+        ticket.outcome = Some(outcome);
         if let Some(waker) = ticket.waker.take() {
             wakers.push(waker);
         }
@@ -188,10 +201,8 @@ impl Tickets {
     #[inline]
     pub fn take(&mut self, id: TicketId) -> Option<Outcome> {
         let ticket = self.entry(id)?;
-        if !matches!(ticket.place, Place::Done(_)) {
-            return None;
-        }
-        let Place::Done(outcome) = std::mem::replace(&mut ticket.place, Place::Free) else { return None };
+        let outcome = ticket.outcome.take()?;
+        ticket.place = Place::Free;
         ticket.generation = ticket.generation.wrapping_add(1);
         self.free.push(id.index);
         self.live -= 1;
@@ -200,16 +211,16 @@ impl Tickets {
 
     /// Frees a ticket and gives its contents back, to be dropped when nothing is borrowed.
     #[inline]
-    pub fn remove(&mut self, id: TicketId) -> Option<(Place, Option<Waker>)> {
+    pub fn remove(&mut self, id: TicketId) -> Option<(Place, Option<Outcome>, Option<Waker>)> {
         self.entry(id)?;
         self.unlink(id.index);
         let ticket = &mut self.entries[id.index as usize];
         ticket.generation = ticket.generation.wrapping_add(1);
         let place = std::mem::replace(&mut ticket.place, Place::Free);
-        let waker = ticket.waker.take();
+        let (outcome, waker) = (ticket.outcome.take(), ticket.waker.take());
         self.free.push(id.index);
         self.live -= 1;
-        Some((place, waker))
+        Some((place, outcome, waker))
     }
 
     /// True when [`stamp`](Self::stamp) has something to do.
@@ -322,7 +333,7 @@ impl Tickets {
     /// All tickets that have no outcome yet.
     pub fn pending(&self) -> Vec<TicketId> {
         let pending =
-            self.entries.iter().enumerate().filter(|(_, t)| !matches!(t.place, Place::Done(_) | Place::Free));
+            self.entries.iter().enumerate().filter(|(_, t)| !matches!(t.place, Place::Done | Place::Free));
         pending.map(|(index, t)| TicketId { index: index as u32, generation: t.generation }).collect()
     }
 }
@@ -332,15 +343,15 @@ mod tests {
     use super::*;
 
     fn failed() -> Outcome {
-        Outcome::Failed(Error::Closed(crate::Delivery::NotExecuted))
+        Err(Error::Closed(crate::Delivery::NotExecuted))
     }
 
     #[test]
     fn an_old_id_finds_nothing() {
         let mut tickets = Tickets::new();
-        let old = tickets.add(Place::Waiting, None, Waker::noop());
+        let old = tickets.add_waiting(None, Waker::noop());
         assert!(tickets.remove(old).is_some());
-        let new = tickets.add(Place::Waiting, None, Waker::noop());
+        let new = tickets.add_waiting(None, Waker::noop());
         assert_eq!(old.index, new.index);
         assert!(tickets.place(old).is_none());
         assert!(tickets.remove(old).is_none());
@@ -363,7 +374,7 @@ mod tests {
                 match action {
                     0 | 1 => {
                         let timeout = Duration::from_millis(timeout * 7);
-                        let id = tickets.add(Place::Waiting, Some(timeout), Waker::noop());
+                        let id = tickets.add_waiting(Some(timeout), Waker::noop());
                         tickets.stamp(now);
                         model.push((now + timeout, id));
                     }

@@ -290,19 +290,30 @@ impl Connection {
         self.heard = Some(now);
         let mut input = Input::new(segment);
         loop {
-            match self.inbound.next(&mut input, pool, spares) {
-                Ok(Some(frame)) => match &mut self.state {
-                    _ if frame.kind == FrameKind::Push => sink.push(frame.payload),
-                    State::Ready => match self.pipeline.pop() {
-                        Some(Some(ticket)) => sink.reply(ticket, frame.payload),
-                        Some(None) => sink.reply_dropped(),
-                        None => break self.fail_unasked(&frame.payload),
-                    },
-                    State::SettingUp(_) => self.handle_setup_reply(now, &frame.payload),
-                    _ => break,
-                },
+            let frame = match self.inbound.next(&mut input, pool) {
+                Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(error) => break self.fail(Error::Protocol(Box::new(error))),
+            };
+            if frame.kind == FrameKind::Push {
+                sink.push(self.inbound.take(frame, &input, pool, spares));
+            } else if let State::Ready = self.state {
+                match self.pipeline.pop() {
+                    Some(Some(ticket)) => sink.reply(ticket, self.inbound.take(frame, &input, pool, spares)),
+                    Some(None) => {
+                        self.inbound.drop_frame();
+                        sink.reply_dropped();
+                    }
+                    None => {
+                        let payload = self.inbound.take(frame, &input, pool, spares);
+                        break self.fail_unasked(&payload);
+                    }
+                }
+            } else if let State::SettingUp(_) = self.state {
+                let payload = self.inbound.take(frame, &input, pool, spares);
+                self.handle_setup_reply(now, &payload);
+            } else {
+                break;
             }
         }
         self.pipeline.release();
