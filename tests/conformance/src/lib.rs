@@ -11,7 +11,7 @@
 //! ```
 //!
 //! which makes one `#[test]` per function and engine. They need nothing but loopback: the server is the test kit's. The
-//! suite in [`live`] runs against real servers instead; its tests are in modules called `live`.
+//! suite in [`mod@live`] runs against real servers instead; its tests are in modules called `live`.
 //!
 //! Each test runs alone in its process, under a watchdog, and leaves no descriptor open. None depends on how fast the
 //! machine is: conditions are waited for, within generous bounds.
