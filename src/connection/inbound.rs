@@ -4,12 +4,9 @@
 //! copied when it is small, so that an idle connection pins no buffer, held otherwise; and when the pool runs low it
 //! is moved to the heap, since nothing would ever complete if every buffer held the beginning of something (H20).
 
-use crate::buf::{BufferPool, Chain, Payload, Segment, Spares};
+use crate::buf::{BufferPool, Chain, HOLD_FROM, Payload, Segment, Spares};
 use crate::error::ProtocolError;
 use crate::resp::{FrameKind, Limits, Scan, Scanner};
-
-/// Replies below this many bytes are copied out of the received buffer: 4 to 23 ns, against pinning 16 KiB (H21).
-pub(crate) const HOLD_FROM: usize = 1024;
 
 /// A frame that ends in the input; it may have begun before.
 #[derive(Clone, Copy)]
@@ -97,7 +94,7 @@ impl Inbound {
     ) -> Payload {
         let bytes = &input.segment[frame.from..frame.to];
         if self.is_clean() && bytes.len() < HOLD_FROM {
-            return Payload::Small(spares.copy_of(bytes));
+            return spares.copy_of(bytes);
         }
         self.take_large(frame, input, pool, spares)
     }
@@ -114,7 +111,7 @@ impl Inbound {
         if !self.is_clean() {
             return self.join(last, pool, spares);
         }
-        Payload::Held(if may_hold(pool) { last } else { Segment::copy_of(&last) }.into())
+        if may_hold(pool) { spares.held(last.into()) } else { spares.copy_of(&last) }
     }
 
     /// Nobody wants the frame.
@@ -167,7 +164,7 @@ impl Inbound {
             self.held.copy_to(&mut bytes);
             bytes.extend_from_slice(&last);
             self.held.clear();
-            let payload = Payload::Small(spares.copy_of(&bytes));
+            let payload = spares.copy_of(&bytes);
             bytes.clear();
             self.copied = bytes;
             return payload;
@@ -177,7 +174,7 @@ impl Inbound {
             self.held.copy_to(&mut bytes);
             self.held.clear();
             bytes.extend_from_slice(&last);
-            return Payload::Held(Segment::from(bytes).into());
+            return spares.held(Segment::from(bytes).into());
         }
         let mut chain = Chain::default();
         if !self.copied.is_empty() {
@@ -188,7 +185,7 @@ impl Inbound {
             chain.push(segment);
         }
         chain.push(last);
-        Payload::Held(chain)
+        spares.held(chain)
     }
 }
 
@@ -204,6 +201,7 @@ fn is_low(pool: Option<&BufferPool>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buf::Parts;
 
     /// Receives `bytes` in one buffer of the pool.
     fn receive(pool: &BufferPool, bytes: &[u8]) -> Segment {
@@ -220,9 +218,9 @@ mod tests {
     }
 
     fn bytes_of(payload: &Payload) -> Vec<u8> {
-        match payload {
-            Payload::Small(small) => small.as_slice().to_vec(),
-            Payload::Held(chain) => chain.segments().iter().flat_map(|segment| segment.to_vec()).collect(),
+        match payload.parts() {
+            Parts::Whole(bytes) => bytes.to_vec(),
+            Parts::Segments(segments) => segments.iter().flat_map(|segment| segment.to_vec()).collect(),
         }
     }
 

@@ -3,16 +3,13 @@
 use super::convert::{FromReply, refused, server_error};
 use super::decoder::{Decoder, Head};
 use super::value::Value;
-use crate::buf::{Chain, Payload, Segment};
+use crate::buf::{Chain, HOLD_FROM, Parts, Payload, Segment};
 use crate::error::{ConversionError, Error};
 use std::fmt;
 
-/// Parts of a reply from this size are held in place, smaller ones are copied: a kept byte pins a whole receive buffer.
-const HOLD_MIN: usize = 1024;
-
-/// The next `len` bytes of a decoder, held or copied, for parts of larger replies.
+/// The next `len` bytes of a decoder, for a part of a larger reply: held in place or, below [`HOLD_FROM`], copied.
 fn keep(decoder: &mut Decoder<'_>, len: usize) -> Result<Chain, ConversionError> {
-    if len >= HOLD_MIN
+    if len >= HOLD_FROM
         && let Some(chain) = decoder.hold(len)
     {
         return Ok(chain);
@@ -34,8 +31,17 @@ impl<'a> Chunks<'a> {
         Self { first: Some(bytes), segments: [].iter(), skip: 0, left: bytes.len() }
     }
 
-    fn of_chain(chain: &'a Chain, skip: usize, left: usize) -> Self {
-        Self { first: None, segments: chain.segments().iter(), skip, left }
+    fn of_segments(segments: &'a [Segment], skip: usize, left: usize) -> Self {
+        Self { first: None, segments: segments.iter(), skip, left }
+    }
+
+    fn of_parts(parts: Parts<'a>, start: usize, len: usize) -> Self {
+        match parts {
+            Parts::Whole(bytes) => {
+                Chunks::of_slice(bytes.get(start..start.saturating_add(len)).unwrap_or_default())
+            }
+            Parts::Segments(segments) => Chunks::of_segments(segments, start, len),
+        }
     }
 }
 
@@ -102,8 +108,8 @@ impl Blob {
     #[inline]
     pub fn as_slice(&self) -> Option<&[u8]> {
         match &self.0 {
-            Place::In { payload: Payload::Small(small), start, len } => {
-                small.as_slice().get(*start..*start + *len)
+            Place::In { payload, start, len } if let Parts::Whole(bytes) = payload.parts() => {
+                bytes.get(*start..*start + *len)
             }
             Place::Joined(bytes) => Some(bytes),
             _ => {
@@ -117,12 +123,9 @@ impl Blob {
     /// The pieces in order; none is empty.
     pub fn chunks(&self) -> Chunks<'_> {
         match &self.0 {
-            Place::In { payload: Payload::Small(small), start, len } => {
-                Chunks::of_slice(small.as_slice().get(*start..*start + *len).unwrap_or_default())
-            }
-            Place::In { payload: Payload::Held(chain), start, len } => Chunks::of_chain(chain, *start, *len),
+            Place::In { payload, start, len } => Chunks::of_parts(payload.parts(), *start, *len),
             Place::Joined(bytes) => Chunks::of_slice(bytes),
-            Place::Part(chain) => Chunks::of_chain(chain, 0, chain.len()),
+            Place::Part(chain) => Chunks::of_segments(chain.segments(), 0, chain.len()),
         }
     }
 
@@ -224,14 +227,18 @@ impl Blob {
 /// Any reply, kept as it arrived and converted when it is asked for; no copy and no allocation.
 ///
 /// Like [`Blob`] it keeps the memory that it arrived in.
-pub struct Reply {
-    payload: Payload,
+pub struct Reply(Source);
+
+enum Source {
+    Whole(Payload),
+    /// A part of a larger reply.
+    Part(Chain),
 }
 
 impl Reply {
     /// The string, when the reply is one and lies in one piece.
     pub fn as_bytes(&self) -> Option<&[u8]> {
-        let mut decoder = Decoder::from(&self.payload);
+        let mut decoder = self.decoder();
         let text = match decoder.head().ok()? {
             Head::Line(b'+', line) => line,
             Head::String(b'$', len) => decoder.take(len).ok()?,
@@ -247,25 +254,22 @@ impl Reply {
     /// The pieces of the string in order; nothing when the reply is no string (`$`, `=`) or is a streamed one, which
     /// [`parse`](Self::parse) joins.
     pub fn chunks(&self) -> Chunks<'_> {
-        let mut decoder = Decoder::from(&self.payload);
+        let mut decoder = self.decoder();
         let (start, len) = match decoder.head() {
             Ok(Head::String(b'$', len)) => (decoder.position(), len),
             Ok(Head::String(b'=', len)) if len >= 4 => (decoder.position() + 4, len - 4),
             Ok(Head::Line(b'+', std::borrow::Cow::Borrowed(line))) => return Chunks::of_slice(line),
             _ => (0, 0),
         };
-        match &self.payload {
-            Payload::Small(small) => {
-                let end = start.saturating_add(len);
-                Chunks::of_slice(small.as_slice().get(start..end).unwrap_or_default())
-            }
-            Payload::Held(chain) => Chunks::of_chain(chain, start, len),
+        match &self.0 {
+            Source::Whole(payload) => Chunks::of_parts(payload.parts(), start, len),
+            Source::Part(chain) => Chunks::of_segments(chain.segments(), start, len),
         }
     }
 
     /// True for the null of either protocol.
     pub fn is_null(&self) -> bool {
-        Decoder::from(&self.payload).is_null()
+        self.decoder().is_null()
     }
 
     /// Converts; the reply stays.
@@ -286,14 +290,17 @@ impl Reply {
 
     /// A decoder at its beginning.
     pub fn decoder(&self) -> Decoder<'_> {
-        Decoder::from(&self.payload)
+        match &self.0 {
+            Source::Whole(payload) => Decoder::from(payload),
+            Source::Part(chain) => Decoder::over(chain.segments()),
+        }
     }
 }
 
 impl fmt::Debug for Reply {
     /// The length only: the content is the user's.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Reply({} bytes)", self.payload.len())
+        write!(f, "Reply({} bytes)", self.decoder().remaining())
     }
 }
 
@@ -303,7 +310,7 @@ impl FromReply for Reply {
         let mut ahead = decoder.clone();
         ahead.skip_value()?;
         let len = ahead.position() - decoder.position();
-        Ok(Reply { payload: Payload::Held(keep(decoder, len)?) })
+        Ok(Reply(Source::Part(keep(decoder, len)?)))
     }
 
     #[inline]
@@ -314,7 +321,7 @@ impl FromReply for Reply {
         {
             return Err(error);
         }
-        Ok(Reply { payload })
+        Ok(Reply(Source::Whole(payload)))
     }
 }
 

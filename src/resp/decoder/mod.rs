@@ -9,7 +9,7 @@ mod skip;
 
 use super::number;
 use super::token::Str;
-use crate::buf::{Chain, Payload, Segment};
+use crate::buf::{Chain, Parts, Payload, Segment};
 use crate::error::ConversionError;
 pub(super) use head::Head;
 use memchr::memchr;
@@ -266,9 +266,9 @@ impl std::fmt::Debug for Decoder<'_> {
 impl<'a> From<&'a Payload> for Decoder<'a> {
     #[inline]
     fn from(payload: &'a Payload) -> Self {
-        match payload {
-            Payload::Small(small) => Decoder::new(small.as_slice()),
-            Payload::Held(chain) => Decoder::over(chain.segments()),
+        match payload.parts() {
+            Parts::Whole(bytes) => Decoder::new(bytes),
+            Parts::Segments(segments) => Decoder::over(segments),
         }
     }
 }

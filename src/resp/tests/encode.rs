@@ -1,6 +1,6 @@
 //! Arguments to bytes.
 
-use crate::buf::{Log, Payload, Transmit};
+use crate::buf::{Log, Transmit};
 use crate::resp::{Blob, Decoder, Encoder, FromReply, ToArg, ToArgs};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,10 @@ fn each_type() {
     assert_eq!(args(BTreeMap::from([("a", 1), ("b", 2)])), ["a", "1", "b", "2"]);
     assert_eq!(args(BTreeSet::from(["b", "a"])), ["a", "b"]);
     assert_eq!(args(Box::new("a")), ["a"]);
-    let blob = Blob::from_payload(Payload::Held(crate::resp::fuzzing::chain(b"$5\r\nhello\r\n", 2))).unwrap();
+    let blob = Blob::from_payload(
+        crate::buf::Spares::default().held(crate::resp::fuzzing::chain(b"$5\r\nhello\r\n", 2)),
+    )
+    .unwrap();
     assert_eq!(args(blob), ["hello"]);
 }
 

@@ -8,19 +8,19 @@ mod random;
 mod vectors;
 
 use super::{FromReply, Limits, Reply};
-use crate::buf::{Payload, Spares};
+use crate::buf::Spares;
 use crate::error::Error;
 
 /// A reply as the type, read in place; and from single-byte segments, with the same result.
 fn read<T: FromReply + PartialEq + std::fmt::Debug>(wire: &[u8]) -> Result<T, Error> {
     let chain = super::fuzzing::chain(wire, 1);
-    let value = T::from_payload(Payload::Small(Spares::default().copy_of(wire)));
-    assert_eq!(T::from_payload(Payload::Held(chain)), value);
+    let value = T::from_payload(Spares::default().copy_of(wire));
+    assert_eq!(T::from_payload(crate::buf::Spares::default().held(chain)), value);
     value
 }
 
 fn reply(wire: &[u8]) -> Reply {
-    Reply::from_payload(Payload::Small(Spares::default().copy_of(wire))).unwrap()
+    Reply::from_payload(Spares::default().copy_of(wire)).unwrap()
 }
 
 /// The error of a stream under RESP3, which must be there whatever the pieces.
