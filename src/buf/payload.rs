@@ -20,6 +20,14 @@ struct Node {
     held: Chain,
 }
 
+impl Node {
+    #[cold]
+    #[inline(never)]
+    fn new() -> Box<Self> {
+        Box::new(Node { len: 0, bytes: [0; HOLD_FROM], held: Chain::default() })
+    }
+}
+
 /// Spare nodes for replies, so that the steady state allocates nothing. A cheap handle; `!Send`.
 #[derive(Clone, Default)]
 pub struct Spares {
@@ -31,9 +39,10 @@ impl Spares {
     /// At most this many wait, a kibibyte each.
     const MAX: usize = 4096;
 
+    #[inline]
     fn node(&self) -> Box<Node> {
         let spare = self.list.borrow_mut().pop();
-        spare.unwrap_or_else(|| Box::new(Node { len: 0, bytes: [0; HOLD_FROM], held: Chain::default() }))
+        spare.unwrap_or_else(Node::new)
     }
 
     /// A reply of a copy of `bytes`; on the heap when they are many.

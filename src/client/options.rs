@@ -8,7 +8,23 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How to reach a server and what to allow. A value: a client takes a snapshot of it (CONN-041).
+/// How to reach a server and what to allow. A value: a client takes a snapshot of it.
+///
+/// Wherever options are asked for, a connection string will do:
+/// `redis://[user:password@]host[:port][/database]` or `unix://[user:password@]/path`, percent-encoded, with parameters
+/// behind `?` (names in any case; a parameter that is not known is an error):
+///
+/// | parameter | sets |
+/// |---|---|
+/// | `db` | [`database`](Self::database); wins over the path |
+/// | `clientName` | [`client_name`](Self::client_name) |
+/// | `connections` | [`connections`](Self::connections) |
+/// | `connectTimeoutMs`, `commandTimeoutMs` | [`connect_timeout`](Self::connect_timeout), [`command_timeout`](Self::command_timeout) |
+/// | `responseTimeoutMs` | [`idle_read_timeout`](Self::idle_read_timeout) |
+/// | `protocol` | [`protocol`](Self::protocol): `auto`, `2`, `3` |
+/// | `allowAdmin` | [`allow_admin`](Self::allow_admin): `true`, `false` |
+///
+/// It stays on its thread (`!Send`); give each thread the string, or a function that makes the options.
 ///
 /// ```
 /// use respiral::ConnectOptions;
@@ -129,22 +145,23 @@ impl ConnectOptions {
     }
 
     /// Bounds name look-up and connecting of each attempt, and the wait for a server that is loading; more than zero.
-    /// Default: 10 s.
+    /// The replies of set-up that follow are bounded by [`command_timeout`](Self::command_timeout) or, when that is
+    /// `None`, by this. Default: 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
     /// Bounds each command, from its first poll to its reply, and each set-up reply; at least 1 ms, `None` never ends
-    /// it. Default: 10 s.
-    pub fn command_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.command_timeout = timeout;
+    /// a command. Default: 10 s.
+    pub fn command_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.command_timeout = timeout.into();
         self
     }
 
     /// Close a connection that owes replies and has received nothing for this long; at least 1 ms. Default: `None`.
-    pub fn idle_read_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.idle_read_timeout = timeout;
+    pub fn idle_read_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.idle_read_timeout = timeout.into();
         self
     }
 
@@ -303,6 +320,12 @@ impl ConnectOptions {
 
 fn require(holds: bool, option: &'static str, rule: &'static str) -> Result<()> {
     if holds { Ok(()) } else { Err(Error::config(option, rule)) }
+}
+
+impl From<&ConnectOptions> for ConnectOptions {
+    fn from(options: &ConnectOptions) -> Self {
+        options.clone()
+    }
 }
 
 impl std::fmt::Debug for ConnectOptions {

@@ -17,7 +17,10 @@ impl TryFrom<&str> for ConnectOptions {
         if let Some(rest) = text.strip_prefix("unix://") {
             return parse_unix(rest);
         }
-        let url = url::Url::parse(text).map_err(|error| invalid("connection_string", error.to_string()))?;
+        let url = url::Url::parse(text).map_err(|error| {
+            let hint = "write redis://[user:password@]host[:port][/database] or unix:///path";
+            invalid("connection_string", format!("{error}; {hint}"))
+        })?;
         match url.scheme() {
             "redis" => {}
             "rediss" => {
@@ -41,7 +44,7 @@ impl TryFrom<&str> for ConnectOptions {
         options = user_info(options, url.username(), url.password())?;
         let path = url.path().trim_start_matches('/');
         if !path.is_empty() {
-            options = options.database(number("db", path)?);
+            options = options.database(number("db", path).map_err(|_| invalid("db", "the database is a number"))?);
         }
         query(options, url.query().unwrap_or_default())
     }

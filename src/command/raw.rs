@@ -66,6 +66,7 @@ impl Command for Raw {
 }
 
 /// Reads encoded arguments back.
+#[derive(Clone)]
 struct Arguments<'a>(&'a [u8]);
 
 impl<'a> Iterator for Arguments<'a> {

@@ -135,16 +135,23 @@ fn compare(row: &str, name: &str) -> std::cmp::Ordering {
 /// The error for a refused command, or nothing when it may pass.
 pub(super) fn check<'a>(
     name: &CommandName,
-    args: impl Iterator<Item = &'a [u8]>,
+    args: impl Iterator<Item = &'a [u8]> + Clone,
     allow_admin: bool,
 ) -> Result<(), Error> {
-    match refusal(name, args) {
-        None => Ok(()),
-        Some(Refusal::Admin) if allow_admin => Ok(()),
-        Some(refusal) => {
-            Err(Error::InvalidArgument(Box::new(InvalidError::command(name.clone(), refusal.message()))))
-        }
-    }
+    let refusal = match refusal(name, args.clone()) {
+        None => return Ok(()),
+        Some(Refusal::Admin) if allow_admin => return Ok(()),
+        Some(refusal) => refusal,
+    };
+    // A subcommand belongs to the name; no other argument may get into an error.
+    let rows = TABLE.iter().filter(|(row, ..)| row.eq_ignore_ascii_case(name));
+    let mut subcommands = rows.flat_map(|(_, subcommands, _)| subcommands.iter());
+    let given = args.take(1).next().unwrap_or_default();
+    let name = match subcommands.find(|known| known.as_bytes().eq_ignore_ascii_case(given)) {
+        Some(subcommand) => format!("{name} {subcommand}").into(),
+        None => name.clone(),
+    };
+    Err(Error::InvalidArgument(Box::new(InvalidError::command(name, refusal.message()))))
 }
 
 #[cfg(test)]
@@ -230,6 +237,8 @@ mod tests {
         assert_eq!(error.delivery(), crate::Delivery::NotExecuted);
         check(&name, std::iter::empty(), true).unwrap();
         check(&CommandName::from("BLPOP"), std::iter::empty(), true).unwrap_err();
+        let error = check(&CommandName::from("CONFIG"), [&b"set"[..], b"secret"].into_iter(), false).unwrap_err();
+        assert!(error.to_string().starts_with("CONFIG SET is refused:"), "{error}");
     }
 
     #[test]

@@ -24,8 +24,6 @@ pub enum ConnectionFailure {
     Stalled(Duration),
     /// Another command on the connection was answered with bytes that are no reply.
     Protocol(Box<str>),
-    /// Set-up of the connection did not end in time.
-    SetupTimeout(Duration),
 }
 
 impl ConnectionFailure {
@@ -55,7 +53,6 @@ impl fmt::Display for ConnectionFailure {
                 write!(f, "replies are owed and nothing arrived for {after:?}")
             }
             ConnectionFailure::Protocol(text) => write!(f, "closed after a protocol error: {text}"),
-            ConnectionFailure::SetupTimeout(after) => write!(f, "set-up did not end within {after:?}"),
         }
     }
 }
@@ -135,12 +132,15 @@ impl fmt::Display for TimeoutError {
         if let Some(endpoint) = &self.endpoint {
             write!(f, " from {endpoint}")?;
         }
-        f.write_str(match self.stage {
-            Stage::Connecting => " (connecting)",
-            Stage::WaitingForCapacity => " (waiting for a connection or for room on it)",
-            Stage::Buffered => " (queued, not sent)",
-            Stage::Writing => " (partly sent)",
-            Stage::AwaitingReply => {
+        f.write_str(match (self.stage, self.delivery) {
+            (Stage::Connecting, _) => " (connecting)",
+            (Stage::WaitingForCapacity, _) => " (waiting for a connection or for room on it)",
+            (Stage::Buffered, _) => " (queued, not sent)",
+            (Stage::Writing, Delivery::NotExecuted) => " (cut off while it was sent: it has not run)",
+            (Stage::Writing, _) => " (partly sent: it may have run)",
+            // Set-up timed out, and what waited for the connection is told so (CONN-116).
+            (Stage::AwaitingReply, Delivery::NotExecuted) => " (set-up of the connection; no command was sent)",
+            (Stage::AwaitingReply, _) => {
                 " (sent, awaiting the reply: it may have run; check for blocking work, SLOWLOG, value sizes and the network)"
             }
         })

@@ -152,8 +152,12 @@ impl fmt::Display for Error {
             Error::Auth(e) => e.fmt(f),
             Error::Protocol(e) => e.fmt(f),
             Error::Config(e) => write!(f, "invalid option {e}"),
+            Error::InvalidArgument(e) if e.command.as_ref() == Some(&e.what) => {
+                write!(f, "{} is refused: {}", e.what, e.message)
+            }
             Error::InvalidArgument(e) => write!(f, "invalid argument {e}"),
             Error::Conversion(e) => e.fmt(f),
+            Error::Closed(Delivery::MaybeExecuted) => f.write_str("the client is closed (the command may have run)"),
             Error::Closed(_) => f.write_str("the client is closed"),
         }
     }

@@ -53,7 +53,8 @@ use crate::error::{ConversionError, Error, ServerError};
 /// | `Value`, `Reply` | anything |
 #[diagnostic::on_unimplemented(
     message = "a reply cannot become `{Self}`",
-    note = "implement `respiral::resp::FromReply` for a type of your own"
+    note = "say what the reply becomes: `let v: Option<String> = …`, or `let () = …` to ignore it",
+    note = "or implement `respiral::FromReply` for a type of your own"
 )]
 pub trait FromReply: Sized {
     /// Reads the next value. After a success the decoder stands behind the value; after an error, anywhere inside.
