@@ -1,4 +1,69 @@
-//! respiral
+//! A Redis and Valkey client for Linux services that run a thread per core.
+//!
+//! It has its own io_uring (or epoll, where io_uring is denied), is awaited from **monoio**, **tokio** or
+//! **tokio-uring**, and shares nothing between threads: make one [`Client`] per thread, clone it into that thread's
+//! tasks. It opens no thread but for looking up host names. Applications depend on an adapter, which re-exports this
+//! crate: `respiral-monoio`, `respiral-tokio` or `respiral-tokio-uring`.
+//!
+//! # Commands
+//!
+//! The everyday commands are methods of [`Client`]; options are methods of the [`Call`] that they return; any other
+//! command goes by name with [`Client::cmd`]. A call is sent when it is first polled. What a reply becomes is up to you:
+//! see the table at [`FromReply`]; [`Blob`] and [`Reply`] read it in place.
+//!
+//! ```
+//! # async fn example(client: respiral::Client) -> respiral::Result<()> {
+//! use std::{collections::HashMap, time::Duration};
+//! client.set("user:1", "Ada").ex(60).await?;
+//! let name: Option<String> = client.get("user:1").await?;
+//! client.hset("stock", [("apples", 3), ("pears", 5)]).await?;
+//! let stock: HashMap<String, i64> = client.hgetall("stock").timeout(Duration::from_millis(50)).await?;
+//! let length = client.cmd::<u64>("STRLEN").arg("user:1").await?;
+//! # let _ = (name, stock, length); Ok(()) }
+//! ```
+//!
+//! Commands that tasks issue at the same time leave in one send. Those that block or change the connection are refused,
+//! since all tasks share it.
+//!
+//! # Errors
+//!
+//! [`Error::delivery`] says whether the command may have run, which decides whether it may be repeated. respiral itself
+//! never repeats a command that a connection had accepted.
+//!
+//! ```
+//! # async fn pause(_: std::time::Duration) {}
+//! # async fn example(client: respiral::Client) -> respiral::Result<i64> {
+//! use respiral::Delivery;
+//! let mut wait = std::time::Duration::from_millis(10);
+//! loop {
+//!     match client.incr("visits").await {
+//!         // Not sent, or turned away unrun: safe to repeat, after a while.
+//!         Err(error) if error.delivery() == Delivery::NotExecuted && wait.as_secs() < 5 => {
+//!             pause(wait).await; // your runtime's timer
+//!             wait *= 2;
+//!         }
+//!         // MaybeExecuted: it may have counted. Answered: the server said no.
+//!         result => return result,
+//!     }
+//! }
+//! # }
+//! ```
+//!
+//! # When the server goes away
+//!
+//! Commands that it had accepted end with [`Error::Connection`] and their delivery; those that it had not seen wait for
+//! the replacement connection, which is dialled at once. If that fails, they end too (not executed), and the next command
+//! dials again: there is no back-off yet, so pause before you repeat. The same client goes on; nothing has to be made anew.
+//!
+//! # Tests of your own
+//!
+//! `respiral-testkit` is a server inside your test: real commands, scripted answers, faults.
+//!
+//! # Inside
+//!
+//! [`driver`] and [`engine`] move bytes; the other modules are the core without I/O, public for simulators and other
+//! drivers, and not bound by semantic versioning. Tests and comments name requirements (CONN-007, SYS-005) and hazards
+//! (H26) that the code answers to.
 #![deny(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(clippy::unwrap_used)]

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Layers of `src/`, lowest first. A file imports only from layers before its own; those of one row do not import each
 /// other, except in the first, whose parts are plain values.
+///
+/// Some names are reserved for parts to come.
 const LAYERS: &[&[&str]] = &[
     &["error", "id", "time", "rng"],
     &["buf"],

@@ -44,7 +44,8 @@ impl TryFrom<&str> for ConnectOptions {
         options = user_info(options, url.username(), url.password())?;
         let path = url.path().trim_start_matches('/');
         if !path.is_empty() {
-            options = options.database(number("db", path).map_err(|_| invalid("db", "the database is a number"))?);
+            options =
+                options.database(number("db", path).map_err(|_| invalid("db", "the database is a number"))?);
         }
         query(options, url.query().unwrap_or_default())
     }

@@ -237,7 +237,8 @@ mod tests {
         assert_eq!(error.delivery(), crate::Delivery::NotExecuted);
         check(&name, std::iter::empty(), true).unwrap();
         check(&CommandName::from("BLPOP"), std::iter::empty(), true).unwrap_err();
-        let error = check(&CommandName::from("CONFIG"), [&b"set"[..], b"secret"].into_iter(), false).unwrap_err();
+        let error =
+            check(&CommandName::from("CONFIG"), [&b"set"[..], b"secret"].into_iter(), false).unwrap_err();
         assert!(error.to_string().starts_with("CONFIG SET is refused:"), "{error}");
     }
 

@@ -157,7 +157,9 @@ impl fmt::Display for Error {
             }
             Error::InvalidArgument(e) => write!(f, "invalid argument {e}"),
             Error::Conversion(e) => e.fmt(f),
-            Error::Closed(Delivery::MaybeExecuted) => f.write_str("the client is closed (the command may have run)"),
+            Error::Closed(Delivery::MaybeExecuted) => {
+                f.write_str("the client is closed (the command may have run)")
+            }
             Error::Closed(_) => f.write_str("the client is closed"),
         }
     }

@@ -1,19 +1,20 @@
-//! respiral under [tokio](https://docs.rs/tokio), inside a `LocalSet`.
+//! respiral under [tokio](https://docs.rs/tokio), on one of its local runtimes.
 //!
 //! ```no_run
-//! let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-//! tokio::task::LocalSet::new().block_on(&runtime, async {
-//!     let client = respiral_tokio::connect("redis://127.0.0.1").await.unwrap();
-//!     client.set("greeting", "hello").ex(60).await.unwrap();
-//!     let greeting: Option<String> = client.get("greeting").await.unwrap();
+//! #[tokio::main(flavor = "local")]
+//! async fn main() -> respiral_tokio::Result<()> {
+//!     let client = respiral_tokio::connect("redis://127.0.0.1").await?;
+//!     client.set("greeting", "hello").ex(60).await?;
+//!     let greeting: Option<String> = client.get("greeting").await?;
 //!     assert_eq!(greeting.as_deref(), Some("hello"));
 //!     client.close().await;
-//! });
+//!     Ok(())
+//! }
 //! ```
 //!
-//! A client lives on one thread, so it needs a `LocalSet` (outside of one, tokio panics) and tokio's I/O driver
-//! (`enable_io`); timers are not needed. A service with a thread per core runs one current-thread runtime and one client
-//! on each.
+//! A client lives on one thread, so it needs a runtime whose tasks do: `flavor = "local"` as above, or a `LocalSet`
+//! inside a current-thread runtime. It needs tokio's I/O driver (`enable_io`), and no timers. Elsewhere tokio itself
+//! panics when the client is made. A service with a thread per core runs one such runtime and one client on each.
 
 pub use respiral::*;
 
@@ -59,14 +60,20 @@ impl Watch for Watched {
 ///
 /// # Errors
 /// As there.
+///
+/// # Panics
+/// Outside a local runtime or `LocalSet`, or without `enable_io`; tokio says so.
 pub async fn connect<O: TryInto<ConnectOptions, Error: Into<Error>>>(options: O) -> Result<Client> {
     Client::connect_on(Tokio, options).await
 }
 
-/// [`Client::lazy_on`] this runtime; to be called inside its `LocalSet`.
+/// [`Client::lazy_on`] this runtime; to be called inside it.
 ///
 /// # Errors
 /// As there.
+///
+/// # Panics
+/// As [`connect`].
 pub fn lazy<O: TryInto<ConnectOptions, Error: Into<Error>>>(options: O) -> Result<Client> {
     Client::lazy_on(Tokio, options)
 }
