@@ -253,14 +253,18 @@ impl ConnectOptions {
         let buffer = 1..=256 * 1024 * 1024;
         require(buffer.contains(&self.write_buffer), "write_buffer", "it must be 1 byte to 256 MiB")?;
         if let Some((time, interval, retries)) = self.socket.keepalive {
-            let whole = |t: Duration| t.as_secs() >= 1 && t.subsec_nanos() == 0;
+            let whole = |t: Duration| (1..=32_767).contains(&t.as_secs()) && t.subsec_nanos() == 0;
             require(whole(time), "tcp_keepalive", "the time must be whole seconds, at least one")?;
             require(
                 interval.is_none_or(whole),
                 "tcp_keepalive",
                 "the interval must be whole seconds, at least one",
             )?;
-            require(retries.is_none_or(|n| n >= 1), "tcp_keepalive", "there must be at least one retry")?;
+            require(
+                retries.is_none_or(|n| (1..=127).contains(&n)),
+                "tcp_keepalive",
+                "there must be 1 to 127 retries",
+            )?;
         }
         let limits = &self.limits;
         let whole = limits.bulk_max >= 1

@@ -119,7 +119,11 @@ fn query(mut options: ConnectOptions, query: &str) -> Result<ConnectOptions> {
             "responsetimeoutms" => options.idle_read_timeout(Some(millis("responseTimeoutMs", &value)?)),
             "protocol" => options.protocol(protocol(&value)?),
             "allowadmin" => options.allow_admin(boolean("allowAdmin", &value)?),
-            _ => return Err(invalid(name.into_owned(), "this parameter is not known")),
+            // A `?` in a password that is not encoded begins a query: what is no plain word is not repeated.
+            _ if name.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+                return Err(invalid(name.into_owned(), "this parameter is not known"));
+            }
+            _ => return Err(invalid("connection_string", "a query parameter is not known")),
         };
     }
     Ok(options)

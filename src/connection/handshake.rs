@@ -203,11 +203,12 @@ impl Handshake {
         match error_text(payload) {
             None => self.on_success(step, payload, config, out)?,
             Some(text) => {
-                let mut error = ServerError::parse(&text, Some(step.name().into()));
-                if let Some(credentials) = &config.credentials {
-                    error = error.without(credentials.password.reveal());
-                }
-                self.on_refusal(step, error, config, out)?;
+                let error = ServerError::parse(&text, Some(step.name().into()));
+                // Classified as it came; no password leaves with it.
+                self.on_refusal(step, error, config, out).map_err(|error| match &config.credentials {
+                    Some(credentials) => error.without(credentials.password.reveal()),
+                    None => error,
+                })?;
             }
         }
         if self.owed.is_empty() && !self.again.is_empty() && self.again_at.is_none() {

@@ -45,6 +45,11 @@ enum State {
     Closing { error: Option<Error>, was_ready: bool },
 }
 
+/// A timeout that the clock cannot add is as good as none.
+fn after(now: Instant, timeout: Option<Duration>) -> Option<Instant> {
+    now.checked_add(timeout?)
+}
+
 /// See the module.
 pub struct Connection {
     config: Rc<ConnectionConfig>,
@@ -241,7 +246,7 @@ impl Connection {
         (self.setup_sent, self.setup_given) = (0, 0);
         let handshake = Handshake::begin(&self.config, &mut self.setup);
         self.inbound.set_resp3(handshake.resp3());
-        self.setup_deadline = self.config.command_timeout.map(|timeout| now + timeout);
+        self.setup_deadline = after(now, self.config.command_timeout);
         if handshake.is_done() {
             self.up(now, handshake.resp3());
         } else {
@@ -339,7 +344,7 @@ impl Connection {
                 let resp3 = handshake.resp3();
                 self.inbound.set_resp3(resp3);
                 self.setup_deadline = match self.config.command_timeout {
-                    Some(timeout) if handshake.is_waiting_for_reply() => Some(now + timeout),
+                    timeout if handshake.is_waiting_for_reply() => after(now, timeout),
                     _ => None,
                 };
                 if progress == handshake::Progress::Done {
@@ -427,12 +432,13 @@ impl Connection {
             }
             _ => false,
         };
-        applies.then(|| began + self.config.connect_timeout)
+        applies.then(|| began.checked_add(self.config.connect_timeout))?
     }
 
     fn stall_deadline(&self) -> Option<Instant> {
         let timeout = self.config.idle_read_timeout?;
-        (self.is_ready() && self.pipeline.owes_reply()).then(|| self.heard.map(|heard| heard + timeout))?
+        (self.is_ready() && self.pipeline.owes_reply())
+            .then(|| self.heard.and_then(|heard| heard.checked_add(timeout)))?
     }
 
     /// Acts on deadlines that have passed; early and repeated calls do nothing.
@@ -455,7 +461,7 @@ impl Connection {
         if let State::SettingUp(handshake) = &mut self.state {
             handshake.handle_timeout(now, &self.config, &mut self.setup);
             if handshake.is_waiting_for_reply() && self.setup_deadline.is_none() {
-                self.setup_deadline = self.config.command_timeout.map(|timeout| now + timeout);
+                self.setup_deadline = after(now, self.config.command_timeout);
             }
         }
     }

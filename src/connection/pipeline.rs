@@ -78,7 +78,22 @@ impl Pipeline {
 
     /// Appends one frame, written by `encode`, and tells its number.
     pub fn push(&mut self, ticket: TicketId, encode: impl FnOnce(&mut Log)) -> u64 {
-        encode(&mut self.log);
+        /// Arguments are user code. When one panics, what it left must not reach the wire: it becomes a gap.
+        struct Torn<'a>(&'a mut Pipeline, u64);
+        impl Drop for Torn<'_> {
+            fn drop(&mut self) {
+                let end = self.0.log.end();
+                if end > self.1 {
+                    self.0.entries.push_back(Entry { ticket: None, end, is_gap: true });
+                    self.0.gaps.push_back((self.1, end));
+                    self.0.drop_answered_gaps();
+                }
+            }
+        }
+        let start = self.log.end();
+        let torn = Torn(self, start);
+        encode(&mut torn.0.log);
+        std::mem::forget(torn);
         self.entries.push_back(Entry { ticket: Some(ticket), end: self.log.end(), is_gap: false });
         self.live += 1;
         self.first + self.entries.len() as u64 - 1
@@ -195,7 +210,9 @@ impl Pipeline {
         if self.entries.front()?.is_gap {
             self.drop_answered_gaps();
         }
-        if self.answered >= self.submitted {
+        // A server answers what it has read. A reply to a frame that the engine has not got whole is none, and taking it
+        // for one would skip the rest of the frame.
+        if self.entries.front()?.end > self.submitted {
             return None;
         }
         let front = self.entries.pop_front()?;
@@ -402,6 +419,47 @@ mod tests {
         assert_eq!(pipeline.pop(), Some(Some(ticket(1))));
         pipeline.handle_sent(5);
         assert_eq!(pipeline.bytes(), 0);
+    }
+
+    // A frame that an argument's panic tore never reaches the wire, and shifts nothing.
+    #[test]
+    fn a_torn_frame_is_a_gap() {
+        let mut pipeline = Pipeline::new(64);
+        push(&mut pipeline, 1, b"one");
+        let torn = std::panic::AssertUnwindSafe(|| {
+            pipeline.push(ticket(2), |log| {
+                log.append(b"half");
+                panic!("an argument");
+            });
+        });
+        assert!(std::panic::catch_unwind(torn).is_err());
+        push(&mut pipeline, 3, b"three");
+        assert_eq!(send(&mut pipeline), b"onethree");
+        pipeline.handle_sent(8);
+        assert_eq!(pipeline.pop(), Some(Some(ticket(1))));
+        assert_eq!(pipeline.pop(), Some(Some(ticket(3))));
+        pipeline.release();
+        assert_eq!((pipeline.in_flight(), pipeline.bytes()), (0, 0));
+    }
+
+    // A reply to a frame whose rest is not with the engine is refused: its bytes must not be skipped.
+    #[test]
+    fn a_reply_before_the_whole_frame_is_none() {
+        let mut pipeline = Pipeline::new(64 * 1024);
+        push(&mut pipeline, 1, &vec![7; 3 << 20]);
+        let first = send(&mut pipeline).len();
+        assert_eq!(pipeline.pop(), None);
+        pipeline.handle_sent(first);
+        let queued = push(&mut pipeline, 2, b"x");
+        pipeline.cancel(queued);
+        let mut sent = first;
+        while pipeline.has_transmit() {
+            let part = send(&mut pipeline).len();
+            pipeline.handle_sent(part);
+            sent += part;
+        }
+        assert_eq!(sent, 3 << 20);
+        assert_eq!(pipeline.pop(), Some(Some(ticket(1))));
     }
 
     #[test]

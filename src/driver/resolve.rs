@@ -49,8 +49,9 @@ impl LookUps {
         }
     }
 
-    pub fn start(&self, id: ConnectionId, host: &str, port: u16) {
-        let Some(notifier) = self.notifier.clone() else { return };
+    /// What a look-up needs; it is started by the caller, since a resolver is user code.
+    pub fn prepare(&self, id: ConnectionId) -> Option<(Rc<dyn Resolver>, Answer)> {
+        let notifier = self.notifier.clone()?;
         self.pending.set(self.pending.get() + 1);
         let found = self.found.clone();
         let answer = Answer::new(move |result| {
@@ -58,14 +59,7 @@ impl LookUps {
             // A full counter is readable as well.
             let _ = (&*notifier).write(&1u64.to_ne_bytes());
         });
-        self.resolver.resolve(host, port, answer);
-    }
-
-    /// Makes the engine's descriptor readable.
-    pub fn notify(&self) {
-        if let Some(notifier) = &self.notifier {
-            let _ = (&**notifier).write(&1u64.to_ne_bytes());
-        }
+        Some((self.resolver.clone(), answer))
     }
 
     /// Nothing is looked up and nobody is notified any more.

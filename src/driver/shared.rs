@@ -11,6 +11,7 @@ use super::runtime::{Runtime, Watch};
 use crate::client::{ClientMachine, ConnectOptions};
 use crate::engine::{AnyEngine, Engine, EngineInfo};
 use crate::error::{Error, Result};
+use crate::id::ConnectionId;
 use crate::io::{Completion, Op};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -19,6 +20,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
+
+/// Turns that may put deadlines off because more has arrived (H18).
+const BUSY_MAX: u32 = 8;
 
 /// Completions per turn. Each can carry a buffer full of replies.
 const TURN_BUDGET: usize = 64;
@@ -46,6 +50,12 @@ pub(crate) struct Core {
     engine: Option<AnyEngine>,
     look_ups: LookUps,
     completions: Vec<Completion>,
+    /// Host names to be looked up when nothing is borrowed: resolvers are user code.
+    names: Vec<(ConnectionId, Rc<str>, u16)>,
+    /// Turns in a row that left something: deadlines are served after a few all the same.
+    busy: u32,
+    /// Who made it: in a forked child sockets and queues are the parent's (H7).
+    pid: u32,
 }
 
 /// What a turn did.
@@ -69,7 +79,15 @@ impl Shared {
         let ready = Rc::new(Cell::new(None));
         let wait: Pin<Box<dyn Future<Output = ()>>> = Box::pin(watch_forever(watch, ready.clone()));
         Ok(Rc::new(Self {
-            core: RefCell::new(Core { machine, engine: Some(engine), look_ups, completions: Vec::new() }),
+            core: RefCell::new(Core {
+                machine,
+                engine: Some(engine),
+                look_ups,
+                completions: Vec::new(),
+                names: Vec::new(),
+                busy: 0,
+                pid: std::process::id(),
+            }),
             info,
             wait: RefCell::new(Some(wait)),
             ready,
@@ -139,7 +157,15 @@ impl Shared {
 
     /// Gives the engine everything that is to be done. True when there was something.
     pub fn flush(&self, now: Instant) -> io::Result<bool> {
-        self.core.borrow_mut().flush(now)
+        let any = self.core.borrow_mut().flush(now)?;
+        let names = std::mem::take(&mut self.core.borrow_mut().names);
+        for (id, host, port) in names {
+            let start = self.core.borrow().look_ups.prepare(id);
+            if let Some((resolver, answer)) = start {
+                resolver.resolve(&host, port, answer);
+            }
+        }
+        Ok(any)
     }
 
     /// Whether the driver may wait for the descriptor; from then on it has to be woken.
@@ -163,7 +189,9 @@ impl Shared {
 
     /// Makes the next wait return as soon as the host has looked at its descriptors.
     pub fn signal_self(&self) {
-        self.core.borrow().look_ups.notify();
+        if let Some(engine) = &self.core.borrow().engine {
+            engine.wake();
+        }
     }
 
     pub fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -253,7 +281,8 @@ impl Core {
         for completion in self.completions.drain(..) {
             self.machine.handle(now, completion);
         }
-        if !more && self.machine.next_deadline().is_some_and(|at| at <= now) {
+        self.busy = if more { self.busy + 1 } else { 0 };
+        if (!more || self.busy > BUSY_MAX) && self.machine.next_deadline().is_some_and(|at| at <= now) {
             self.machine.handle_timeout(now);
         }
         self.machine.take_wakers(wakers);
@@ -267,7 +296,7 @@ impl Core {
         while let Some(op) = self.machine.poll_op(now) {
             any = true;
             match op {
-                Op::Resolve { id, host, port } => self.look_ups.start(id, &host, port),
+                Op::Resolve { id, host, port } => self.names.push((id, host, port)),
                 op => engine.submit(op),
             }
         }
@@ -282,6 +311,12 @@ impl Core {
         self.look_ups.close();
         #[expect(clippy::disallowed_methods, reason = "the end can come at any moment, outside every turn")]
         let now = Instant::now();
+        if self.pid != std::process::id() {
+            // Only descriptors go, with the engine's drop.
+            self.machine.abandon();
+            self.machine.take_wakers(wakers);
+            return Some(engine);
+        }
         self.machine.close();
         while let Some(op) = self.machine.poll_op(now) {
             // Look-ups are of no use any more; sockets that were asked for are opened and closed by the engine.

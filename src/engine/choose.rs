@@ -156,6 +156,10 @@ impl Engine for AnyEngine {
         either!(self, engine => engine.notifier())
     }
 
+    fn wake(&self) {
+        either!(self, engine => engine.wake())
+    }
+
     fn pool(&self) -> &BufferPool {
         either!(self, engine => engine.pool())
     }

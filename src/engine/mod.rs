@@ -61,6 +61,9 @@ pub trait Engine {
     /// thread (an eventfd).
     fn notifier(&self) -> io::Result<OwnedFd>;
 
+    /// Makes `wake_fd` readable, whatever the state of the queues: a completion could be held back by one that is full.
+    fn wake(&self);
+
     /// The buffers that it receives into.
     fn pool(&self) -> &BufferPool;
 

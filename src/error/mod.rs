@@ -129,6 +129,23 @@ impl Error {
         self
     }
 
+    /// The same failure without any text of the server that holds `secret`.
+    pub(crate) fn without(mut self, secret: &str) -> Self {
+        match &mut self {
+            Error::Server(e) => **e = e.clone().without(secret),
+            Error::Auth(e) => e.server = e.server.take().map(|server| server.without(secret)),
+            Error::Config(e) => {
+                e.server = e.server.take().map(|server| server.without(secret));
+                if !secret.is_empty() && e.message.contains(secret) {
+                    e.message =
+                        "the server refused set-up (its text is withheld: it repeats the password)".into();
+                }
+            }
+            _ => {}
+        }
+        self
+    }
+
     /// The same failure, told of the command `name`, if it names none.
     pub(crate) fn with_command(mut self, name: impl FnOnce() -> CommandName) -> Self {
         match &mut self {

@@ -99,6 +99,12 @@ impl Engine for EpollEngine {
         self.live.as_ref().ok_or(io::ErrorKind::NotConnected)?.wake.duplicate()
     }
 
+    fn wake(&self) {
+        if let Some(live) = &self.live {
+            live.wake.signal();
+        }
+    }
+
     fn pool(&self) -> &BufferPool {
         &self.pool
     }

@@ -111,6 +111,12 @@ impl Engine for UringEngine {
         self.live.as_ref().ok_or(io::ErrorKind::NotConnected)?.notified.duplicate()
     }
 
+    fn wake(&self) {
+        if let Some(live) = &self.live {
+            live.wake.signal();
+        }
+    }
+
     fn pool(&self) -> &BufferPool {
         &self.pool
     }
