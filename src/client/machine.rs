@@ -21,6 +21,9 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
+/// A pool that serves with some of its connections tries the others again after this long, while there is traffic.
+const HEAL_AFTER: Duration = Duration::from_secs(1);
+
 /// What came of a call.
 pub type Reply = Result<Payload, Error>;
 
@@ -72,6 +75,8 @@ pub struct ClientMachine {
     /// Connections that have operations or deadlines to be looked at.
     demand: bool,
     replies_dropped: u64,
+    /// Some connections are down while others serve: when they are to be tried again, given traffic.
+    heal_at: Option<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,6 +162,7 @@ impl ClientMachine {
             rotation: 0,
             demand: false,
             replies_dropped: 0,
+            heal_at: None,
         })
     }
 
@@ -267,8 +273,8 @@ impl ClientMachine {
                 if let Some(place) = self.tickets.place(ticket) {
                     *place = Place::Waiting;
                 }
-                let at = self.waiting.iter().position(|(other, _)| *other > turn);
-                self.waiting.insert(at.unwrap_or(self.waiting.len()), (turn, ticket));
+                let at = self.waiting.partition_point(|(other, _)| *other < turn);
+                self.waiting.insert(at, (turn, ticket));
                 self.in_line += 1;
                 self.demand = true;
                 Admission::Waiting
@@ -397,7 +403,7 @@ impl ClientMachine {
             connection.close(Error::Closed(Delivery::NotExecuted));
         }
         self.wakers.append(&mut self.attempts.wakers);
-        self.handle_events();
+        self.handle_closed_events();
     }
 
     /// True when nothing is left to be done.
@@ -414,16 +420,16 @@ impl ClientMachine {
         let Some(connection) = self.connections.get_mut(index) else { return };
         let mut receiver = receiver!(self);
         connection.handle(now, completion, self.pool.as_ref(), &self.spares, &mut receiver);
-        self.handle_events();
+        self.handle_events(now);
         if self.in_line > 0 {
             self.grant();
         }
     }
 
-    fn handle_events(&mut self) {
+    fn handle_events(&mut self, now: Instant) {
         for index in 0..self.connections.len() {
             while let Some(event) = self.connections[index].poll_event() {
-                self.handle_event(index, event);
+                self.handle_event(now, index, event);
             }
         }
         if self.state == State::Closing && self.connections.iter().all(Connection::is_down) {
@@ -431,7 +437,22 @@ impl ClientMachine {
         }
     }
 
-    fn handle_event(&mut self, index: usize, event: Event) {
+    /// Connections that were down are closed at once; no time is needed to be told so.
+    fn handle_closed_events(&mut self) {
+        for index in 0..self.connections.len() {
+            while let Some(event) = self.connections[index].poll_event() {
+                if event == Event::Closed {
+                    let closed = Error::Closed(Delivery::NotExecuted);
+                    self.connections[index].give_up(&closed, &mut receiver!(self));
+                }
+            }
+        }
+        if self.connections.iter().all(Connection::is_down) {
+            self.finish_close();
+        }
+    }
+
+    fn handle_event(&mut self, now: Instant, index: usize, event: Event) {
         let connection = &mut self.connections[index];
         match event {
             Event::Up => {
@@ -446,6 +467,7 @@ impl ClientMachine {
             Event::Failed(error) => {
                 tracing::info!(endpoint = connection.endpoint(), index, %error, "connection attempt failed");
                 connection.give_up(&error, &mut receiver!(self));
+                self.heal_at = now.checked_add(HEAL_AFTER);
                 self.attempts.failed += 1;
                 self.attempts.error = Some(error.clone());
                 self.wakers.append(&mut self.attempts.wakers);
@@ -517,7 +539,7 @@ impl ClientMachine {
         while let Some(ticket) = self.tickets.expired(now) {
             self.expire(ticket);
         }
-        self.handle_events();
+        self.handle_events(now);
     }
 
     fn expire(&mut self, ticket: TicketId) {
@@ -550,6 +572,10 @@ impl ClientMachine {
     /// The next operation for the engine. Call until `None`.
     #[must_use]
     pub fn poll_op(&mut self, now: Instant) -> Option<Op> {
+        if self.heal_at.is_some_and(|at| at <= now) && self.is_connected() {
+            self.heal_at = None;
+            self.demand = true;
+        }
         if self.demand && self.state == State::Open {
             self.demand = false;
             for connection in &mut self.connections {

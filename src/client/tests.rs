@@ -419,3 +419,20 @@ fn an_absent_caller_is_passed_over() {
     desk.machine.pass_absent();
     assert_eq!(desk.machine.held(), (2, 0, 0), "two replies that nobody took");
 }
+
+// A pool that lost a connection, and whose replacement failed, is whole again after a while, given traffic.
+#[test]
+fn a_pool_heals() {
+    let mut desk = Desk::up(options().connections(2));
+    desk.now += Duration::from_secs(5);
+    let lost = desk.dials[1];
+    desk.lose(lost, None);
+    let id = desk.last();
+    desk.lose(id, None);
+    assert_eq!(desk.dials.len(), 3);
+    desk.call("a");
+    assert_eq!(desk.dials.len(), 3, "not with every command");
+    desk.wait(Duration::from_secs(1));
+    desk.call("b");
+    assert_eq!(desk.dials.len(), 4);
+}

@@ -45,6 +45,9 @@ enum State {
     Closing { error: Option<Error>, was_ready: bool },
 }
 
+/// A connection that was up for so long is replaced at once, used or not.
+const LASTED: Duration = Duration::from_secs(1);
+
 /// A timeout that the clock cannot add is as good as none.
 fn after(now: Instant, timeout: Option<Duration>) -> Option<Instant> {
     now.checked_add(timeout?)
@@ -67,6 +70,12 @@ pub struct Connection {
     cut: bool,
     /// Addresses that are still to be tried.
     addresses: VecDeque<SocketAddr>,
+    /// When the one that is being tried must have answered, so that the others get their share of the time.
+    address_deadline: Option<Instant>,
+    /// A reply has come on this socket.
+    served: bool,
+    /// Since when commands may enter.
+    up_at: Option<Instant>,
     ops: VecDeque<Op>,
     events: VecDeque<Event>,
     /// When this attempt to connect began.
@@ -91,6 +100,9 @@ impl Connection {
             setup_sending: false,
             cut: false,
             addresses: VecDeque::new(),
+            address_deadline: None,
+            served: false,
+            up_at: None,
             ops: VecDeque::new(),
             events: VecDeque::new(),
             began: None,
@@ -218,15 +230,18 @@ impl Connection {
             Completion::Resolved { addresses, .. } => {
                 if matches!(self.state, State::Resolving) {
                     self.addresses = addresses.into();
-                    self.dial_next();
+                    self.dial_next(now);
                 }
             }
             Completion::Failed { failure, .. } => self.handle_failed(failure),
-            Completion::Closed { .. } => self.handle_closed(sink),
+            Completion::Closed { .. } => self.handle_closed(now, sink),
         }
     }
 
-    fn dial_next(&mut self) {
+    fn dial_next(&mut self, now: Instant) {
+        let rest = self.connect_deadline().map(|deadline| deadline.saturating_duration_since(now));
+        let tries = self.addresses.len() as u32;
+        self.address_deadline = rest.filter(|_| tries > 1).and_then(|rest| now.checked_add(rest / tries));
         match self.addresses.pop_front() {
             Some(address) => self.dial(Address::Tcp(address)),
             None => self.down(Error::Connection(Box::new(ConnectionError::new(
@@ -241,6 +256,7 @@ impl Connection {
             return;
         }
         self.inbound.reset();
+        self.served = false;
         self.cut = false;
         self.setup = Log::new(1024);
         (self.setup_sent, self.setup_given) = (0, 0);
@@ -260,6 +276,7 @@ impl Connection {
         self.began = None;
         self.setup_deadline = None;
         self.heard = Some(now);
+        self.up_at = Some(now);
         self.events.push_back(Event::Up);
     }
 
@@ -303,6 +320,7 @@ impl Connection {
             if frame.kind == FrameKind::Push {
                 sink.push(self.inbound.take(frame, &input, pool, spares));
             } else if let State::Ready = self.state {
+                self.served = true;
                 match self.pipeline.pop() {
                     Some(Some(ticket)) => sink.reply(ticket, self.inbound.take(frame, &input, pool, spares)),
                     Some(None) => {
@@ -374,7 +392,7 @@ impl Connection {
         }
     }
 
-    fn handle_closed(&mut self, sink: &mut impl Sink) {
+    fn handle_closed(&mut self, now: Instant, sink: &mut impl Sink) {
         let State::Closing { error, was_ready } = std::mem::replace(&mut self.state, State::Down) else {
             return;
         };
@@ -382,13 +400,19 @@ impl Connection {
         self.inbound.reset();
         self.heard = None;
         let error = error.unwrap_or(Error::Closed(crate::Delivery::NotExecuted));
-        if !was_ready && matches!(error, Error::Connection(_)) && !self.addresses.is_empty() {
-            // This address does not answer; the next may. The deadline goes on.
+        let next_may_do = matches!(error, Error::Connection(_) | Error::Timeout(_) | Error::Protocol(_));
+        if !was_ready && next_may_do && !self.addresses.is_empty() {
+            // This address is of no use; the next may be. The deadline goes on.
             self.id.generation = self.id.generation.wrapping_add(1);
-            return self.dial_next();
+            self.state = State::Connecting;
+            return self.dial_next(now);
         }
+        // A server that takes connections and drops them at once, unused, would be dialled without end (RECON-011 asks
+        // for a replacement at once): that counts as an attempt that failed, and the next use tries again.
+        let lasted = self.up_at.take().is_some_and(|at| now.duration_since(at) >= LASTED);
+        let was_used = self.served || self.pipeline.in_flight() > 0 || lasted;
         self.pipeline.handle_closed(|ticket, delivery| sink.ended(ticket, delivery, &error));
-        if was_ready && !matches!(error, Error::Closed(_)) {
+        if was_ready && was_used && !matches!(error, Error::Closed(_)) {
             self.events.push_back(Event::Lost(error));
         } else {
             self.down(error);
@@ -419,7 +443,8 @@ impl Connection {
             State::SettingUp(handshake) => handshake.again_at(),
             _ => None,
         };
-        [connect, self.setup_deadline, again, self.stall_deadline()].into_iter().flatten().min()
+        let address = self.address_deadline.filter(|_| matches!(self.state, State::Connecting));
+        [connect, address, self.setup_deadline, again, self.stall_deadline()].into_iter().flatten().min()
     }
 
     /// Bounds connecting, and waiting for a server that loads; replies of set-up have their own (CONN-048).
@@ -448,6 +473,10 @@ impl Connection {
             let error = self.connect_timed_out();
             // The deadline is for all addresses together.
             self.addresses.clear();
+            return self.fail(error);
+        }
+        if matches!(self.state, State::Connecting) && due(self.address_deadline) {
+            let error = self.connect_timed_out();
             return self.fail(error);
         }
         if due(self.setup_deadline) {

@@ -374,6 +374,7 @@ fn each_socket_says_hello() {
         assert_eq!(stage.take_wire(), "HELLO 3");
         stage.reply("-ERR unknown command 'HELLO'\r\n");
         assert_eq!(stage.event(), Some(Event::Up));
+        stage.now += Duration::from_secs(1);
         stage.eof();
         stage.closed();
         assert!(matches!(stage.event(), Some(Event::Lost(_))));
@@ -477,6 +478,59 @@ fn the_next_address_is_tried() {
     assert_eq!(stage.event(), None);
     stage.closed();
     assert!(matches!(stage.event(), Some(Event::Failed(Error::Connection(_)))));
+}
+
+// An address that says nothing leaves the others their share of the time, in connecting and in set-up.
+#[test]
+fn a_silent_address_does_not_use_up_the_time() {
+    let endpoint = Endpoint::Tcp { host: "cache".into(), port: 1 };
+    let mut stage = Script::new(ConnectionConfig { endpoint, ..config() });
+    let addresses: Vec<SocketAddr> =
+        ["[::1]:1", "127.0.0.1:1", "127.0.0.2:1"].map(|a| a.parse().unwrap()).into();
+    stage.tell(Completion::Resolved { id: stage.id(), addresses });
+    stage.wait(Duration::from_secs(10) / 3);
+    assert_eq!(stage.closes, 1);
+    stage.closed();
+    assert_eq!((stage.connects.len(), stage.event()), (2, None));
+    // The second connects, and is silent in set-up.
+    stage.connected();
+    stage.wait(Duration::from_secs(2));
+    stage.closed();
+    assert_eq!((stage.connects.len(), stage.event()), (3, None));
+    stage.connected();
+    stage.reply(HELLO_OK);
+    assert_eq!(stage.event(), Some(Event::Up));
+}
+
+// A peer that completes set-up and hangs up, unused: no storm.
+#[test]
+fn a_connection_lost_at_once_and_unused_is_a_failed_attempt() {
+    let mut stage = Script::up(config());
+    stage.eof();
+    stage.closed();
+    assert!(matches!(stage.event(), Some(Event::Failed(Error::Connection(_)))));
+    let mut used = Script::up(config());
+    used.submit(1, "GET k");
+    used.eof();
+    used.closed();
+    assert!(matches!(used.event(), Some(Event::Lost(_))));
+}
+
+// No timeout is too long for the clock.
+#[test]
+fn endless_timeouts() {
+    let max = Duration::MAX;
+    let endless = ConnectionConfig {
+        connect_timeout: max,
+        command_timeout: Some(max),
+        idle_read_timeout: Some(max),
+        ..config()
+    };
+    let mut stage = Script::up(endless);
+    stage.submit(1, "GET k");
+    assert_eq!(stage.connection.next_deadline(), None);
+    stage.wait(Duration::from_secs(1));
+    assert!(stage.connection.is_ready());
 }
 
 #[test]

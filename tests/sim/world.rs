@@ -119,7 +119,8 @@ impl World {
         if busy {
             return Some(now);
         }
-        let deadline = self.machine.next_deadline().map(|at| (at - zero()).as_micros() as u64);
+        // Rounded up: a turn before a deadline does nothing.
+        let deadline = self.machine.next_deadline().map(|at| (at - zero()).as_nanos().div_ceil(1000) as u64);
         let times = [self.net.next_event(), deadline, self.crowd.next_act(), self.next_fault];
         let later = self.later.first_key_value().map(|((at, _), _)| *at);
         let close = self.plan.close_at.filter(|_| !self.closing);
@@ -134,7 +135,16 @@ impl World {
         };
         self.context.now = next;
         self.steps += 1;
-        assert!(self.steps < Self::STEPS_MAX, "the world never comes to rest");
+        assert!(
+            self.steps < Self::STEPS_MAX,
+            "the world never comes to rest: nudged {}, inbox {}, needs turn {}, rung {}, deadline {:?} at {}",
+            self.nudged,
+            self.net.inbox.len(),
+            self.machine.needs_turn(),
+            self.crowd.is_rung(),
+            self.machine.next_deadline().map(|at| (at - zero()).as_micros() as u64),
+            self.context.now
+        );
         self.happen();
         self.net.run(&mut self.context, &mut self.server);
         // Other tasks of the thread run when they like.

@@ -106,7 +106,7 @@ fn f23_loading_on_a_live_connection() {
 fn an_eager_connect_waits_for_each_connection() {
     let mut plan = Plan::calm();
     plan.client.connections = 2;
-    plan.client.connect_timeout = SECOND;
+    plan.client.connect_timeout = 3 * SECOND;
     let mut world = unconnected(plan);
     world.run_for(1);
     let (first, second) =
@@ -114,11 +114,11 @@ fn an_eager_connect_waits_for_each_connection() {
     // The second connects to nothing: it never answers.
     world.net.sockets.get_mut(&second.expect("two sockets")).expect("there").stage =
         crate::socket::Stage::Failed;
-    world.run_for(50 * MS);
+    world.run_for(1500 * MS);
     assert_eq!(world.connected, None);
     world.net.reset(first.expect("two sockets"), &mut world.context, &mut world.server);
     world.run_for(50 * MS);
     assert_eq!(world.connected, None, "one connection has come up twice, the other never");
-    world.run_for(SECOND);
+    world.run_for(3 * SECOND);
     assert!(matches!(world.connected, Some(Err(_))));
 }
