@@ -320,10 +320,13 @@ impl Connection {
             if frame.kind == FrameKind::Push {
                 sink.push(self.inbound.take(frame, &input, pool, spares));
             } else if let State::Ready = self.state {
-                self.served = true;
                 match self.pipeline.pop() {
-                    Some(Some(ticket)) => sink.reply(ticket, self.inbound.take(frame, &input, pool, spares)),
+                    Some(Some(ticket)) => {
+                        self.served = true;
+                        sink.reply(ticket, self.inbound.take(frame, &input, pool, spares));
+                    }
                     Some(None) => {
+                        self.served = true;
                         self.inbound.drop_frame();
                         sink.reply_dropped();
                     }

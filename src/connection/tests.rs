@@ -580,8 +580,14 @@ fn a_nest_of_arrays_closes_the_connection() {
 #[test]
 fn a_reply_that_nothing_asked_for_closes_the_connection() {
     let mut stage = Script::up(config());
-    stage.reply("$1\r\n1\r\n");
+    stage.reply("-ERR max number of clients reached\r\n");
     assert_eq!(stage.closes, 1);
+    stage.closed();
+    // It served nobody: no reason to dial again at once.
+    match stage.event() {
+        Some(Event::Failed(error)) => assert!(error.to_string().contains("max number of clients"), "{error}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 // CONN-032
