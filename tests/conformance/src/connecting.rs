@@ -520,3 +520,16 @@ pub fn asks_little_of_the_host<H: Host>(engine: EngineKind) {
         assert_eq!((runtime.tasks.get(), runtime.watches.get()), (2, 1));
     });
 }
+
+/// More connections than the completion queue has entries, all at once: what does not fit must not hide that there is
+/// something (the driver once waited for its own wake-up behind a full queue).
+pub fn many_connections_at_once<H: Host>(engine: EngineKind) {
+    inside::<H>(engine, async |kit| {
+        let client = kit.connect_with(kit.options().connections(1500)).await;
+        assert_eq!(kit.server.connections_accepted(), 1500);
+        for count in 1..=100 {
+            assert_eq!(client.incr("n").await.unwrap(), count);
+        }
+        client.close().await;
+    });
+}

@@ -58,7 +58,7 @@ macro_rules! conformance {
 macro_rules! conformance_tests {
     ($host:ty, $engine:ident) => {
         $crate::instances! { $host, $engine;
-            connecting: eager_connects_all, lazy_opens_nothing, invalid_options_open_nothing, clones_share,
+            connecting: many_connections_at_once, eager_connects_all, lazy_opens_nothing, invalid_options_open_nothing, clones_share,
                 closed_port, driver_placed_by_hand, driver_moves_between_tasks, several_wait_for_connected,
                 connected_after_a_loss, connect_given_up, silent_server, protocols, authentication,
                 settings_are_sent, f21_optional_steps_refused, f21_permission_withdrawn, f09_late_set_up_replies,
