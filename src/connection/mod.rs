@@ -45,7 +45,7 @@ enum State {
     Closing { error: Option<Error>, was_ready: bool },
 }
 
-/// A connection that was up for so long is replaced at once, used or not.
+/// A connection that was up for so long has not been lost at once.
 const LASTED: Duration = Duration::from_secs(1);
 
 /// A timeout that the clock cannot add is as good as none.
@@ -76,6 +76,8 @@ pub struct Connection {
     served: bool,
     /// Since when commands may enter.
     up_at: Option<Instant>,
+    /// The last established connection was lost at once and unused.
+    lost_unused: bool,
     ops: VecDeque<Op>,
     events: VecDeque<Event>,
     /// When this attempt to connect began.
@@ -103,6 +105,7 @@ impl Connection {
             address_deadline: None,
             served: false,
             up_at: None,
+            lost_unused: false,
             ops: VecDeque::new(),
             events: VecDeque::new(),
             began: None,
@@ -410,12 +413,16 @@ impl Connection {
             self.state = State::Connecting;
             return self.dial_next(now);
         }
-        // A server that takes connections and drops them at once, unused, would be dialled without end (RECON-011 asks
-        // for a replacement at once): that counts as an attempt that failed, and the next use tries again.
+        // RECON-011: a replacement starts at once. But a server that takes connections and drops them unused must not
+        // be dialled without end: the second such loss in a row counts as an attempt that failed.
         let lasted = self.up_at.take().is_some_and(|at| now.duration_since(at) >= LASTED);
         let was_used = self.served || self.pipeline.in_flight() > 0 || lasted;
         self.pipeline.handle_closed(|ticket, delivery| sink.ended(ticket, delivery, &error));
-        if was_ready && was_used && !matches!(error, Error::Closed(_)) {
+        let replace_at_once = was_used || !std::mem::replace(&mut self.lost_unused, true);
+        if was_used {
+            self.lost_unused = false;
+        }
+        if was_ready && replace_at_once && !matches!(error, Error::Closed(_)) {
             self.events.push_back(Event::Lost(error));
         } else {
             self.down(error);

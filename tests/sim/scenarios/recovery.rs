@@ -46,8 +46,6 @@ fn recon029_killed_before_the_write() {
 #[test]
 fn recon011_a_failed_replacement_waits_for_use() {
     let mut world = connected(Plan::calm());
-    // A connection that is lost at once and unused counts as a failed attempt; this one has been up for a while.
-    world.run_for(2 * SECOND);
     world.net.weather.refuses = true;
     world.reset();
     world.run_for(10 * SECOND);
