@@ -30,7 +30,12 @@ pub fn run(name: &str, test: impl FnOnce()) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     LEAK_EXPECTED.store(false, Ordering::SeqCst);
-    let before = descriptors();
+    // The least of a few looks: the test runner's own threads open something for a moment.
+    let looks = (0..3).map(|_| {
+        std::thread::sleep(Duration::from_millis(1));
+        descriptors()
+    });
+    let before = looks.min().unwrap_or_default();
     let leaked = leaked_engines();
     let (done, waiting) = channel::<()>();
     let text = format!("{name} hangs: no end after {LIMIT:?}");
@@ -49,10 +54,14 @@ pub fn run(name: &str, test: impl FnOnce()) {
     if !LEAK_EXPECTED.load(Ordering::SeqCst) {
         // Helper threads (look-ups) may be a moment late.
         let start = Instant::now();
-        while descriptors() != before && start.elapsed() < Duration::from_secs(5) {
+        while descriptors() > before && start.elapsed() < Duration::from_secs(5) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert_eq!(descriptors(), before, "descriptors are left open: {:?}", list_descriptors());
+        assert!(
+            descriptors() <= before,
+            "{before} before; descriptors are left open: {:?}",
+            list_descriptors()
+        );
     }
 }
 
