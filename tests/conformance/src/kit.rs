@@ -30,12 +30,7 @@ pub fn run(name: &str, test: impl FnOnce()) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     LEAK_EXPECTED.store(false, Ordering::SeqCst);
-    // The least of a few looks: the test runner's own threads open something for a moment.
-    let looks = (0..3).map(|_| {
-        std::thread::sleep(Duration::from_millis(1));
-        descriptors()
-    });
-    let before = looks.min().unwrap_or_default();
+    let before = descriptors_at_rest();
     let leaked = leaked_engines();
     let (done, waiting) = channel::<()>();
     let text = format!("{name} hangs: no end after {LIMIT:?}");
@@ -76,7 +71,17 @@ pub fn list_descriptors() -> Vec<String> {
     names
 }
 
-/// Open descriptors of this process.
+/// Open descriptors of this process: the least of a few looks, since the test runner's own threads open something for a
+/// moment.
+pub fn descriptors_at_rest() -> usize {
+    let look = |_| {
+        std::thread::sleep(Duration::from_millis(1));
+        descriptors()
+    };
+    (0..3).map(look).min().unwrap_or_default()
+}
+
+/// Open descriptors of this process, now.
 pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("procfs").count()
 }
