@@ -241,7 +241,7 @@ impl ClientMachine {
             && let Some(index) = self.choose()
         {
             let number = self.connections[index].submit(ticket, encode);
-            self.tickets.add_entered(index as u16, number, timeout, waker);
+            self.tickets.add_entered(ticket, index as u16, number, timeout, waker);
             return Ok((ticket, Admission::Entered));
         }
         self.tickets.add_waiting(timeout, waker);
@@ -536,14 +536,13 @@ impl ClientMachine {
                 connection.handle_timeout(now);
             }
         }
-        while let Some(ticket) = self.tickets.expired(now) {
-            self.expire(ticket);
+        while let Some((ticket, budget)) = self.tickets.expired(now) {
+            self.expire(ticket, budget);
         }
         self.handle_events(now);
     }
 
-    fn expire(&mut self, ticket: TicketId) {
-        let budget = self.tickets.timeout(ticket).unwrap_or_default();
+    fn expire(&mut self, ticket: TicketId, budget: Duration) {
         let Some(place) = self.tickets.place(ticket) else { return };
         let place = *place;
         // What the engine has may still reach the kernel; what a finished send left behind will not.

@@ -1,5 +1,6 @@
 //! One deployment's client without I/O: options, tickets, and the machine that composes connections.
 
+mod deadlines;
 mod machine;
 mod options;
 mod pushes;
