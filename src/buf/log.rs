@@ -72,18 +72,21 @@ impl std::fmt::Debug for ChunkSlice {
 
 struct Live {
     chunk: Rc<Chunk>,
-    /// Log offset of the chunk's first byte.
+    /// Log offset of the chunk's first byte. Its last byte lies before the next chunk's first, or before the log's end.
     start: u64,
-    written: usize,
 }
 
 /// The log of one connection. Offsets count from its creation and never repeat.
 pub struct Log {
+    /// Bytes that fit behind `tail`.
+    left: usize,
+    /// The byte after the last one that was written, in the last chunk; dangling while there is no chunk.
+    tail: NonNull<u8>,
+    end: u64,
+    released: u64,
     chunks: VecDeque<Live>,
     spare: Vec<Rc<Chunk>>,
     chunk_size: usize,
-    released: u64,
-    end: u64,
 }
 
 impl Log {
@@ -95,11 +98,13 @@ impl Log {
     /// A log of chunks of `chunk_size` bytes; nothing is allocated before the first append.
     pub fn new(chunk_size: usize) -> Self {
         Self {
+            left: 0,
+            tail: NonNull::dangling(),
+            end: 0,
+            released: 0,
             chunks: VecDeque::new(),
             spare: Vec::new(),
             chunk_size: chunk_size.max(1),
-            released: 0,
-            end: 0,
         }
     }
 
@@ -121,58 +126,62 @@ impl Log {
     /// Appends `bytes`, over as many chunks as they need.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) {
-        if let Some(last) = self.chunks.back_mut()
-            && last.chunk.capacity - last.written >= bytes.len()
-        {
-            last.write(bytes);
-            self.end += bytes.len() as u64;
-            return;
+        match self.room(bytes.len()) {
+            Some(room) => {
+                room.copy_from_slice(bytes);
+                self.advance(bytes.len());
+            }
+            None => self.append_slowly(bytes),
         }
-        self.append_slowly(bytes);
     }
 
     /// Room for `size` bytes at the end, in one piece, if the last chunk has it. What is written there counts from
     /// [`advance`](Self::advance) on.
-    #[inline]
+    #[inline(always)]
     pub fn room(&mut self, size: usize) -> Option<&mut [u8]> {
-        let last = self.chunks.back_mut()?;
-        if last.chunk.capacity - last.written < size {
+        if self.left < size {
             return None;
         }
-        // SAFETY: the range lies inside the chunk, which was zeroed when it was allocated, so it is initialised; every
-        // slice that exists ends at or before `written`, and the log is borrowed mutably, so nobody else reads or
-        // writes these bytes while the result lives.
-        Some(unsafe { std::slice::from_raw_parts_mut(last.chunk.pointer.as_ptr().add(last.written), size) })
+        // SAFETY: `left` bytes behind `tail` lie inside the last chunk, which `chunks` keeps and which was zeroed when it
+        // was allocated, so they are initialised (for none, any non-null pointer will do); every slice that exists ends
+        // at or before `tail`, and the log is borrowed mutably, so nobody else reads or writes these bytes while the
+        // result lives.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.tail.as_ptr(), size) })
     }
 
     /// The first `size` bytes of the room are written.
-    #[inline]
+    #[inline(always)]
     pub fn advance(&mut self, size: usize) {
-        let Some(last) = self.chunks.back_mut() else { return };
-        assert!(size <= last.chunk.capacity - last.written, "more than there was room for");
-        last.written += size;
+        assert!(size <= self.left, "more than there was room for");
+        self.left -= size;
+        // SAFETY: `left` bytes behind `tail` belong to the same chunk.
+        self.tail = unsafe { self.tail.add(size) };
         self.end += size as u64;
     }
 
     #[cold]
     fn append_slowly(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let room = self.chunks.back().map_or(0, |last| last.chunk.capacity - last.written);
-            if room == 0 {
+            if self.left == 0 {
                 // A large value gets a chunk of its own size, so that one send needs few slices.
                 let size = self.chunk_size.max(bytes.len().min(Self::CHUNK_MAX));
                 let spare = if size == self.chunk_size { self.spare.pop() } else { None };
                 let chunk = spare.unwrap_or_else(|| Chunk::new(size));
-                self.chunks.push_back(Live { chunk, start: self.end, written: 0 });
-                continue;
+                (self.tail, self.left) = (chunk.pointer, chunk.capacity);
+                self.chunks.push_back(Live { chunk, start: self.end });
             }
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
-            if let Some(last) = self.chunks.back_mut() {
-                last.write(now);
+            let (now, later) = bytes.split_at(self.left.min(bytes.len()));
+            if let Some(room) = self.room(now.len()) {
+                room.copy_from_slice(now);
+                self.advance(now.len());
             }
-            self.end += now.len() as u64;
             bytes = later;
         }
+    }
+
+    /// Log offset after the last byte of the chunk at this position.
+    fn end_of(&self, position: usize) -> u64 {
+        self.chunks.get(position + 1).map_or(self.end, |next| next.start)
     }
 
     /// Adds the bytes `from..to` to `out`. Both must lie in what is appended and not released.
@@ -180,8 +189,8 @@ impl Log {
         assert!(self.released <= from && from <= to && to <= self.end, "range outside the log");
         // The range starts near the front in every use; few chunks are live.
         let mut at = from;
-        for live in &self.chunks {
-            let live_end = live.start + live.written as u64;
+        for (position, live) in self.chunks.iter().enumerate() {
+            let live_end = self.end_of(position);
             if at >= live_end {
                 continue;
             }
@@ -202,56 +211,34 @@ impl Log {
             return;
         }
         self.released = offset;
-        if self.chunks.front().is_none_or(|first| first.start + first.written as u64 > offset) {
-            return;
-        }
-        self.drop_released();
-    }
-
-    fn drop_released(&mut self) {
-        let offset = self.released;
-        while let Some(first) = self.chunks.front_mut() {
-            if first.start + first.written as u64 > offset {
-                break;
-            }
-            let unshared = Rc::strong_count(&first.chunk) == 1;
-            if self.chunks.len() == 1 {
-                // Everything is released. The last chunk starts over, if no slice refers to it, so that a client in
-                // steady state writes to the same warm memory each turn.
-                if unshared
-                    && let Some(last) = self.chunks.back_mut()
-                    && last.chunk.capacity == self.chunk_size
-                {
-                    last.start = self.end;
-                    last.written = 0;
-                    return;
-                }
-                if self.chunks.back().is_some_and(|last| last.written < last.chunk.capacity) {
-                    return;
-                }
+        while !self.chunks.is_empty() && self.end_of(0) <= offset {
+            if self.chunks.len() == 1 && !self.is_last_done() {
+                return;
             }
             if let Some(done) = self.chunks.pop_front()
-                && unshared
+                && Rc::strong_count(&done.chunk) == 1
                 && done.chunk.capacity == self.chunk_size
                 && self.spare.len() < Self::SPARE_MAX
             {
                 self.spare.push(done.chunk);
             }
         }
-    }
-}
-
-impl Live {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) {
-        debug_assert!(bytes.len() <= self.chunk.capacity - self.written);
-        // SAFETY: there is room (both callers checked, see above); only the log writes to its chunks, and every slice
-        // that exists ends at or before `written`, so nobody reads these bytes now.
-        unsafe {
-            let to = self.chunk.pointer.as_ptr().add(self.written);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+        if self.chunks.is_empty() {
+            self.left = 0;
         }
-        self.written += bytes.len();
+    }
+
+    /// Everything is released. The last chunk starts over, if no slice refers to it, so that a client in steady state
+    /// writes to the same warm memory each turn; it stays while it has room; else it is done.
+    fn is_last_done(&mut self) -> bool {
+        let (end, size) = (self.end, self.chunk_size);
+        let Some(last) = self.chunks.back_mut() else { return false };
+        if Rc::strong_count(&last.chunk) == 1 && last.chunk.capacity == size {
+            last.start = end;
+            (self.tail, self.left) = (last.chunk.pointer, last.chunk.capacity);
+            return false;
+        }
+        self.left == 0
     }
 }
 

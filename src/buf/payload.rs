@@ -6,7 +6,7 @@
 
 use super::chain::Chain;
 use super::segment::Segment;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// Replies below this many bytes are copied into the node, 4 to 23 ns; larger ones are held where they arrived, since a
@@ -14,39 +14,58 @@ use std::rc::Rc;
 pub const HOLD_FROM: usize = 1024;
 
 struct Node {
+    /// The next spare one, while this one is spare.
+    next: Option<Box<Node>>,
     /// How many of `bytes` there are; 0 when the reply is held.
     len: usize,
-    bytes: [u8; HOLD_FROM],
+    /// Where in the reply its string lies, if it is one bulk string and somebody found out; empty at 0 otherwise.
+    text: (usize, usize),
     held: Chain,
+    bytes: [u8; HOLD_FROM],
 }
 
 impl Node {
     #[cold]
     #[inline(never)]
     fn new() -> Box<Self> {
-        Box::new(Node { len: 0, bytes: [0; HOLD_FROM], held: Chain::default() })
+        Box::new(Node { next: None, len: 0, text: (0, 0), held: Chain::default(), bytes: [0; HOLD_FROM] })
     }
 }
 
 /// Spare nodes for replies, so that the steady state allocates nothing. A cheap handle; `!Send`.
 #[derive(Clone, Default)]
-pub struct Spares {
-    #[expect(clippy::vec_box, reason = "a node keeps its place in memory while it goes from reply to reply")]
-    list: Rc<RefCell<Vec<Box<Node>>>>,
+pub struct Spares(Rc<List>);
+
+#[derive(Default)]
+struct List {
+    first: Cell<Option<Box<Node>>>,
+    len: Cell<usize>,
+}
+
+impl Drop for List {
+    /// One after the other: nodes that drop their followers would use up the stack.
+    fn drop(&mut self) {
+        let mut next = self.first.take();
+        while let Some(mut node) = next {
+            next = node.next.take();
+        }
+    }
 }
 
 impl Spares {
     /// At most this many wait, a kibibyte each.
     const MAX: usize = 4096;
 
-    #[inline]
+    #[inline(always)]
     fn node(&self) -> Box<Node> {
-        let spare = self.list.borrow_mut().pop();
-        spare.unwrap_or_else(Node::new)
+        let Some(mut node) = self.0.first.take() else { return Node::new() };
+        self.0.first.set(node.next.take());
+        self.0.len.set(self.0.len.get() - 1);
+        node
     }
 
     /// A reply of a copy of `bytes`; on the heap when they are many.
-    #[inline]
+    #[inline(always)]
     pub fn copy_of(&self, bytes: &[u8]) -> Payload {
         let mut node = self.node();
         match node.bytes.get_mut(..bytes.len()) {
@@ -68,7 +87,7 @@ impl Spares {
 
     /// How many wait now.
     pub fn waiting(&self) -> usize {
-        self.list.borrow().len()
+        self.0.len.get()
     }
 }
 
@@ -99,6 +118,22 @@ impl Payload {
         }
     }
 
+    /// Notes that the reply is one bulk string, whose `len` bytes begin at `start`. (The parser knows; the one who
+    /// converts need not parse again.)
+    #[inline(always)]
+    pub fn set_text(&mut self, start: usize, len: usize) {
+        debug_assert!(start > 0 && start + len <= self.len(), "the string lies in the reply");
+        if let Some(node) = &mut self.node {
+            node.text = (start, len);
+        }
+    }
+
+    /// Where its string begins and how long it is, if that was noted.
+    #[inline(always)]
+    pub fn text(&self) -> Option<(usize, usize)> {
+        self.node.as_ref().map(|node| node.text).filter(|(start, _)| *start > 0)
+    }
+
     /// How many bytes.
     pub fn len(&self) -> usize {
         match self.parts() {
@@ -123,16 +158,19 @@ impl Payload {
 }
 
 impl Drop for Payload {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         let Some(mut node) = self.node.take() else { return };
         node.len = 0;
+        node.text = (0, 0);
         if !node.held.is_empty() {
             node.held.clear();
         }
-        let mut list = self.home.list.borrow_mut();
-        if list.len() < Spares::MAX {
-            list.push(node);
+        let list = &self.home.0;
+        if list.len.get() < Spares::MAX {
+            list.len.set(list.len.get() + 1);
+            node.next = list.first.take();
+            list.first.set(Some(node));
         }
     }
 }

@@ -107,7 +107,7 @@ struct Receiver<'a> {
 impl Sink for Receiver<'_> {
     #[inline]
     fn reply(&mut self, ticket: TicketId, payload: Payload) {
-        self.tickets.finish(ticket, Ok(payload), self.wakers);
+        self.tickets.reply(ticket, payload, self.wakers);
     }
 
     fn reply_dropped(&mut self) {
@@ -120,7 +120,7 @@ impl Sink for Receiver<'_> {
 
     fn ended(&mut self, ticket: TicketId, delivery: Delivery, error: &Error) {
         let error = error.clone().with_delivery(delivery);
-        self.tickets.finish(ticket, Err(error), self.wakers);
+        self.tickets.fail(ticket, error, self.wakers);
     }
 }
 
@@ -310,11 +310,15 @@ impl ClientMachine {
     }
 
     /// The connection with room that has the least in flight.
-    #[inline]
+    #[inline(always)]
     fn choose(&mut self) -> Option<usize> {
-        if let [only] = &self.connections[..] {
-            return only.has_room(self.reserved[0]).then_some(0);
+        match &self.connections[..] {
+            [only] => only.has_room(self.reserved[0]).then_some(0),
+            _ => self.choose_of_many(),
         }
+    }
+
+    fn choose_of_many(&mut self) -> Option<usize> {
         let count = self.connections.len();
         self.rotation = (self.rotation + 1) % count;
         let order = (self.rotation..count).chain(0..self.rotation);
@@ -487,7 +491,7 @@ impl ClientMachine {
         while let Some((_, ticket)) = self.waiting.pop_front() {
             if matches!(self.tickets.place(ticket), Some(Place::Waiting)) {
                 let error = error.clone().with_delivery(Delivery::NotExecuted);
-                self.tickets.finish(ticket, Err(error), &mut self.wakers);
+                self.tickets.fail(ticket, error, &mut self.wakers);
             }
         }
         self.in_line = 0;
@@ -497,7 +501,7 @@ impl ClientMachine {
         self.state = State::Closed;
         for ticket in self.tickets.pending() {
             let error = Error::Closed(Delivery::NotExecuted);
-            self.tickets.finish(ticket, Err(error), &mut self.wakers);
+            self.tickets.fail(ticket, error, &mut self.wakers);
         }
         self.waiting.clear();
         self.in_line = 0;
@@ -562,7 +566,7 @@ impl ClientMachine {
         let endpoint = connection.map(|connection| connection.endpoint().into());
         let error =
             Error::Timeout(Box::new(TimeoutError { command: None, budget, stage, endpoint, delivery }));
-        self.tickets.finish(ticket, Err(error), &mut self.wakers);
+        self.tickets.fail(ticket, error, &mut self.wakers);
         self.leave(place);
     }
 

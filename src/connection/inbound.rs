@@ -15,6 +15,8 @@ pub struct Frame {
     pub kind: FrameKind,
     from: usize,
     to: usize,
+    /// Where its text begins in it, if it is a bulk string that lies whole here; else 0.
+    text: usize,
 }
 
 /// See the module.
@@ -69,10 +71,10 @@ impl Inbound {
             return Ok(None);
         }
         match self.scanner.advance(bytes)? {
-            Scan::Complete { consumed, kind, .. } => {
+            Scan::Complete { consumed, kind, text, .. } => {
                 let from = input.at;
                 input.at += consumed;
-                Ok(Some(Frame { kind, from, to: input.at }))
+                Ok(Some(Frame { kind, from, to: input.at, text }))
             }
             Scan::Incomplete => {
                 let rest = input.segment.slice(input.at..input.segment.len());
@@ -93,10 +95,15 @@ impl Inbound {
         spares: &Spares,
     ) -> Payload {
         let bytes = &input.segment[frame.from..frame.to];
-        if self.is_clean() && bytes.len() < HOLD_FROM {
-            return spares.copy_of(bytes);
+        let mut payload = if self.is_clean() && bytes.len() < HOLD_FROM {
+            spares.copy_of(bytes)
+        } else {
+            self.take_large(frame, input, pool, spares)
+        };
+        if frame.text > 0 {
+            payload.set_text(frame.text, bytes.len() - frame.text - 2);
         }
-        self.take_large(frame, input, pool, spares)
+        payload
     }
 
     #[inline(never)]

@@ -24,9 +24,6 @@ pub struct Encoder<'l> {
     missing: Option<usize>,
 }
 
-/// What a value of less than 100 bytes has around it: `$nn\r\n` and `\r\n`.
-const HEADER: usize = 7;
-
 impl<'l> Encoder<'l> {
     /// An encoder of one command.
     #[inline]
@@ -80,53 +77,26 @@ impl<'l> Encoder<'l> {
     /// One argument.
     #[inline]
     pub fn arg(&mut self, value: &[u8]) {
-        self.assemble(b"", value);
-    }
-
-    /// [`raw`](Self::raw) and [`arg`](Self::arg) in one append: the shortest way for a command with a key.
-    ///
-    /// ```
-    /// # let mut log = respiral::buf::Log::new(4096);
-    /// let mut encoder = respiral::resp::Encoder::new(&mut log);
-    /// encoder.raw_arg(b"*2\r\n$3\r\nGET\r\n", b"key:123");
-    /// encoder.finish();
-    /// ```
-    #[inline(always)]
-    pub fn raw_arg(&mut self, prefix: &[u8], value: &[u8]) {
-        self.assemble(prefix, value);
-    }
-
-    /// Prefix, header, value and line end, straight into the log.
-    #[inline]
-    fn assemble(&mut self, prefix: &[u8], value: &[u8]) {
         self.count_argument();
-        let (before, len) = (prefix.len(), value.len());
-        if len >= 100 {
-            return self.large(prefix, value);
-        }
-        let Some(room) = self.log.room(before + len + HEADER) else { return self.large(prefix, value) };
-        let (front, rest) = room.split_at_mut(before);
-        front.copy_from_slice(prefix);
-        // `$nn\r\n` and `\r\n` around the value; the room is exact for two digits, one byte more for one.
-        let digits = if len < 10 { 1 } else { 2 };
-        let (header, rest) = rest.split_at_mut(digits + 3);
-        match header {
-            [kind, units, cr, lf] => (*kind, *units, *cr, *lf) = (b'$', b'0' + len as u8, b'\r', b'\n'),
-            [kind, tens, units, cr, lf] => {
-                (*kind, *tens, *units) = (b'$', b'0' + (len / 10) as u8, b'0' + (len % 10) as u8);
-                (*cr, *lf) = (b'\r', b'\n');
+        let len = value.len();
+        // `$n\r\n` or `$nn\r\n` in one word, which is written whole; what follows overwrites its rest.
+        let (header, used) = match len {
+            0..10 => (u64::from_le_bytes([b'$', b'0' + len as u8, b'\r', b'\n', 0, 0, 0, 0]), 4),
+            10..100 => {
+                let (tens, units) = (b'0' + (len / 10) as u8, b'0' + (len % 10) as u8);
+                (u64::from_le_bytes([b'$', tens, units, b'\r', b'\n', 0, 0, 0]), 5)
             }
-            _ => {}
-        }
-        let (text, end) = rest.split_at_mut(len);
-        text.copy_from_slice(value);
-        end[..2].copy_from_slice(b"\r\n");
-        self.log.advance(before + digits + 3 + len + 2);
+            _ => return self.large(value),
+        };
+        let Some(room) = self.log.room(size_of::<u64>() + len + 2) else { return self.large(value) };
+        room[..size_of::<u64>()].copy_from_slice(&header.to_le_bytes());
+        room[used..used + len].copy_from_slice(value);
+        room[used + len..used + len + 2].copy_from_slice(b"\r\n");
+        self.log.advance(used + len + 2);
     }
 
     #[inline(never)]
-    fn large(&mut self, prefix: &[u8], value: &[u8]) {
-        self.log.append(prefix);
+    fn large(&mut self, value: &[u8]) {
         self.header(b'$', value.len());
         self.log.append(value);
         self.log.append(b"\r\n");

@@ -30,7 +30,8 @@ pub fn frames<'a>(
                     assert!(scanner.is_empty() && scanner.wanted() == 0, "a reset forgets the frame");
                     return (frames, Some(error));
                 }
-                Ok(Scan::Complete { consumed, kind, error }) => {
+                Ok(Scan::Complete { consumed, kind, error, text }) => {
+                    assert!(text == 0 || piece[..text].ends_with(b"\r\n") && text + 2 <= consumed, "a text after its head");
                     assert!(consumed > 0 && consumed <= piece.len(), "a frame ends inside the piece");
                     assert!(scanner.is_empty() && scanner.wanted() == 0, "the next frame begins anew");
                     taken += consumed;

@@ -21,6 +21,18 @@ pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
 /// right but longer than ten digits.
 #[inline(always)]
 pub(super) fn length_line(bytes: &[u8]) -> Option<(usize, usize)> {
+    // One and two digits are most; the rest is a loop.
+    match *bytes {
+        [units @ b'0'..=b'9', b'\r', b'\n', ..] => Some((usize::from(units - b'0'), 3)),
+        [tens @ b'0'..=b'9', units @ b'0'..=b'9', b'\r', b'\n', ..] => {
+            Some((usize::from(tens - b'0') * 10 + usize::from(units - b'0'), 4))
+        }
+        _ => longer_length_line(bytes),
+    }
+}
+
+#[inline(never)]
+fn longer_length_line(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut value = 0u64;
     let mut at = 0;
     loop {

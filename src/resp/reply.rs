@@ -75,8 +75,8 @@ impl<'a> Iterator for Chunks<'a> {
 }
 
 enum Place {
-    /// The string lies in the reply's bytes.
-    In { payload: Payload, start: usize, len: usize },
+    /// The string lies in the reply's bytes; the payload knows where.
+    In(Payload),
     /// A streamed string, joined.
     Joined(Vec<u8>),
     /// A part of a larger reply.
@@ -93,7 +93,7 @@ impl Blob {
     /// Bytes of the string.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Place::In { len, .. } => *len,
+            Place::In(payload) => payload.text().unwrap_or_default().1,
             Place::Joined(bytes) => bytes.len(),
             Place::Part(chain) => chain.len(),
         }
@@ -108,8 +108,9 @@ impl Blob {
     #[inline]
     pub fn as_slice(&self) -> Option<&[u8]> {
         match &self.0 {
-            Place::In { payload, start, len } if let Parts::Whole(bytes) = payload.parts() => {
-                bytes.get(*start..*start + *len)
+            Place::In(payload) if let Parts::Whole(bytes) = payload.parts() => {
+                let (start, len) = payload.text().unwrap_or_default();
+                bytes.get(start..start + len)
             }
             Place::Joined(bytes) => Some(bytes),
             _ => {
@@ -123,7 +124,10 @@ impl Blob {
     /// The pieces in order; none is empty.
     pub fn chunks(&self) -> Chunks<'_> {
         match &self.0 {
-            Place::In { payload, start, len } => Chunks::of_parts(payload.parts(), *start, *len),
+            Place::In(payload) => {
+                let (start, len) = payload.text().unwrap_or_default();
+                Chunks::of_parts(payload.parts(), start, len)
+            }
             Place::Joined(bytes) => Chunks::of_slice(bytes),
             Place::Part(chain) => Chunks::of_segments(chain.segments(), 0, chain.len()),
         }
@@ -197,19 +201,17 @@ impl FromReply for Blob {
 
     #[inline]
     fn from_payload(payload: Payload) -> Result<Self, Error> {
-        let mut decoder = Decoder::from(&payload);
-        if let Some(text) = decoder.plain_string() {
-            let (start, len) = (decoder.position() - 2 - text.len(), text.len());
-            return Ok(Blob(Place::In { payload, start, len }));
+        match payload.text() {
+            Some(_) => Ok(Blob(Place::In(payload))),
+            None => Self::find(payload),
         }
-        Self::place(payload)
     }
 }
 
 impl Blob {
     /// A string that is cut, or no bulk string.
     #[inline(never)]
-    fn place(payload: Payload) -> Result<Self, Error> {
+    fn find(mut payload: Payload) -> Result<Self, Error> {
         let mut decoder = Decoder::from(&payload);
         match string_extent(&mut decoder)? {
             Ok(len) => {
@@ -217,7 +219,8 @@ impl Blob {
                 if start.checked_add(len).is_none_or(|end| end > payload.len()) {
                     return Err(ConversionError::new("not a whole reply", "Blob").into());
                 }
-                Ok(Blob(Place::In { payload, start, len }))
+                payload.set_text(start, len);
+                Ok(Blob(Place::In(payload)))
             }
             Err(joined) => Ok(Blob(Place::Joined(joined))),
         }

@@ -18,7 +18,7 @@ impl<T: FromReply> FromReply for Option<T> {
 
     #[inline]
     fn from_payload(payload: Payload) -> Result<Self, Error> {
-        if Decoder::from(&payload).is_null() {
+        if payload.text().is_none() && Decoder::from(&payload).is_null() {
             return Ok(None);
         }
         T::from_payload(payload).map(Some)

@@ -2,9 +2,10 @@
 
 use crate::resp::number;
 
-/// The length of a short value that lies whole at the start of `bytes`; `None` sends it to the machine.
+/// The length of a short value that lies whole at the start of `bytes`, and where its text begins if it is a bulk string
+/// (else 0); `None` sends it to the machine.
 #[inline(always)]
-pub(super) fn leaf(bytes: &[u8], max: usize) -> Option<usize> {
+pub(super) fn leaf(bytes: &[u8], max: usize) -> Option<(usize, usize)> {
     match *bytes.first()? {
         b'$' => {
             let (len, used) = number::length_line(&bytes[1..])?;
@@ -13,11 +14,11 @@ pub(super) fn leaf(bytes: &[u8], max: usize) -> Option<usize> {
             }
             let end = 1 + used + len;
             match bytes.get(end..end + 2)? {
-                b"\r\n" => Some(end + 2),
+                b"\r\n" => Some((end + 2, 1 + used)),
                 _ => None,
             }
         }
-        b':' => number::integer_line(bytes).map(|(_, used)| used),
+        b':' => number::integer_line(bytes).map(|(_, used)| (used, 0)),
         b'+' => {
             let mut at = 1;
             loop {
@@ -30,7 +31,7 @@ pub(super) fn leaf(bytes: &[u8], max: usize) -> Option<usize> {
                     return None;
                 }
             }
-            (*bytes.get(at + 1)? == b'\n').then_some(at + 2)
+            (*bytes.get(at + 1)? == b'\n').then_some((at + 2, 0))
         }
         _ => None,
     }

@@ -42,6 +42,9 @@ pub enum Scan {
         kind: FrameKind,
         /// The reply is an error (`-` or `!`).
         error: bool,
+        /// Where the string begins, when the frame is a bulk string that lies whole in these bytes and was seen at a
+        /// glance; it ends 2 bytes before the frame. 0 otherwise.
+        text: usize,
     },
     /// All bytes were taken and more must come.
     Incomplete,
@@ -73,7 +76,7 @@ enum State {
 /// assert_eq!(scanner.advance(b"$5\r\nhel")?, Scan::Incomplete);
 /// assert_eq!((scanner.len(), scanner.wanted()), (7, 4));
 /// let end = scanner.advance(b"lo\r\n+OK\r\n")?;
-/// assert_eq!(end, Scan::Complete { consumed: 4, kind: FrameKind::Reply, error: false });
+/// assert_eq!(end, Scan::Complete { consumed: 4, kind: FrameKind::Reply, error: false, text: 0 });
 /// # Ok::<(), respiral::error::ProtocolError>(())
 /// ```
 pub struct Scanner {
@@ -193,9 +196,9 @@ impl Scanner {
     #[inline]
     pub fn advance(&mut self, bytes: &[u8]) -> Result<Scan, ProtocolError> {
         if self.len == 0
-            && let Some(consumed) = leaf(bytes, self.leaf_max)
+            && let Some((consumed, text)) = leaf(bytes, self.leaf_max)
         {
-            return Ok(Scan::Complete { consumed, kind: FrameKind::Reply, error: false });
+            return Ok(Scan::Complete { consumed, kind: FrameKind::Reply, error: false, text });
         }
         self.resume(bytes)
     }
@@ -223,7 +226,7 @@ impl Scanner {
                             b'$' => self.begin_body(count, at)?,
                             _ => self.open_aggregate(kind, count as u64)?,
                         }
-                    } else if let Some(used) = leaf(rest, self.leaf_max) {
+                    } else if let Some((used, _)) = leaf(rest, self.leaf_max) {
                         at += used;
                         self.end_value()
                     } else {
@@ -277,7 +280,7 @@ impl Scanner {
             };
             if complete {
                 self.check_frame(at)?;
-                let scan = Scan::Complete { consumed: at, kind: self.kind, error: self.error };
+                let scan = Scan::Complete { consumed: at, kind: self.kind, error: self.error, text: 0 };
                 self.begin_frame();
                 return Ok(scan);
             }
@@ -294,7 +297,7 @@ impl Scanner {
         let mut at = 0;
         if !level.is_stream() {
             while level.left > 1
-                && let Some(used) = leaf(&bytes[at..], self.leaf_max)
+                && let Some((used, _)) = leaf(&bytes[at..], self.leaf_max)
             {
                 at += used;
                 level.left -= 1;
