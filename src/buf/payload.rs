@@ -7,28 +7,46 @@
 use super::chain::Chain;
 use super::segment::Segment;
 use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
 /// Replies below this many bytes are copied into the node, 4 to 23 ns; larger ones are held where they arrived, since a
 /// kept byte pins a whole receive buffer (H21).
 pub const HOLD_FROM: usize = 1024;
 
+/// Nobody has found out where the reply's string lies, or it is none.
+const NO_TEXT: usize = usize::MAX;
+
 struct Node {
     /// The next spare one, while this one is spare.
     next: Option<Box<Node>>,
     /// How many of `bytes` there are; 0 when the reply is held.
     len: usize,
-    /// Where in the reply its string lies, if it is one bulk string and somebody found out; empty at 0 otherwise.
+    /// Where in the reply its string begins, or [`NO_TEXT`], and how long it is.
     text: (usize, usize),
     held: Chain,
-    bytes: [u8; HOLD_FROM],
+    /// Grows to what small replies need, at most [`HOLD_FROM`].
+    bytes: Box<[u8]>,
 }
 
 impl Node {
     #[cold]
     #[inline(never)]
     fn new() -> Box<Self> {
-        Box::new(Node { next: None, len: 0, text: (0, 0), held: Chain::default(), bytes: [0; HOLD_FROM] })
+        Box::new(Node { next: None, len: 0, text: (NO_TEXT, 0), held: Chain::default(), bytes: Box::default() })
+    }
+
+    /// Takes `bytes` that do not fit.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, bytes: &[u8]) {
+        if bytes.len() > HOLD_FROM {
+            self.held = Segment::copy_of(bytes).into();
+            return;
+        }
+        self.bytes = vec![0; bytes.len().next_power_of_two().max(128)].into();
+        self.bytes[..bytes.len()].copy_from_slice(bytes);
+        self.len = bytes.len();
     }
 }
 
@@ -53,7 +71,7 @@ impl Drop for List {
 }
 
 impl Spares {
-    /// At most this many wait, a kibibyte each.
+    /// At most this many wait, a kibibyte each or less.
     const MAX: usize = 4096;
 
     #[inline(always)]
@@ -62,6 +80,11 @@ impl Spares {
         self.0.first.set(node.next.take());
         self.0.len.set(self.0.len.get() - 1);
         node
+    }
+
+    #[inline(always)]
+    fn payload(&self, node: Box<Node>) -> Payload {
+        Payload { node: ManuallyDrop::new(node), home: Some(self.clone()) }
     }
 
     /// A reply of a copy of `bytes`; on the heap when they are many.
@@ -73,16 +96,16 @@ impl Spares {
                 place.copy_from_slice(bytes);
                 node.len = bytes.len();
             }
-            None => node.held = Segment::copy_of(bytes).into(),
+            None => node.grow(bytes),
         }
-        Payload { node: Some(node), home: self.clone() }
+        self.payload(node)
     }
 
     /// A reply that stays where it is.
     pub fn held(&self, chain: Chain) -> Payload {
         let mut node = self.node();
         node.held = chain;
-        Payload { node: Some(node), home: self.clone() }
+        self.payload(node)
     }
 
     /// How many wait now.
@@ -93,9 +116,10 @@ impl Spares {
 
 /// The bytes of one reply: copied when small, held where they arrived when large.
 pub struct Payload {
-    /// `Some` until it is dropped.
-    node: Option<Box<Node>>,
-    home: Spares,
+    /// There until it is dropped.
+    node: ManuallyDrop<Box<Node>>,
+    /// Where the node goes then.
+    home: Option<Spares>,
 }
 
 /// How a reply lies in memory.
@@ -108,38 +132,40 @@ pub enum Parts<'a> {
 }
 
 impl Payload {
+    /// A part of a larger reply, or bytes that were made of one.
+    pub fn part(chain: Chain) -> Self {
+        let mut node = Node::new();
+        node.held = chain;
+        Payload { node: ManuallyDrop::new(node), home: None }
+    }
+
     /// The bytes, as they lie.
     #[inline]
     pub fn parts(&self) -> Parts<'_> {
-        match &self.node {
-            Some(node) if node.held.is_empty() => Parts::Whole(&node.bytes[..node.len]),
-            Some(node) => Parts::Segments(node.held.segments()),
-            None => Parts::Whole(&[]),
+        match self.node.held.is_empty() {
+            true => Parts::Whole(&self.node.bytes[..self.node.len]),
+            false => Parts::Segments(self.node.held.segments()),
         }
     }
 
-    /// Notes that the reply is one bulk string, whose `len` bytes begin at `start`. (The parser knows; the one who
-    /// converts need not parse again.)
+    /// Notes that the reply is one string, whose `len` bytes begin at `start`. (The parser knows; the one who converts
+    /// need not parse again.)
     #[inline(always)]
     pub fn set_text(&mut self, start: usize, len: usize) {
-        debug_assert!(start > 0 && start + len <= self.len(), "the string lies in the reply");
-        if let Some(node) = &mut self.node {
-            node.text = (start, len);
-        }
+        debug_assert!(start + len <= self.len(), "the string lies in the reply");
+        self.node.text = (start, len);
     }
 
     /// Where its string begins and how long it is, if that was noted.
     #[inline(always)]
     pub fn text(&self) -> Option<(usize, usize)> {
-        self.node.as_ref().map(|node| node.text).filter(|(start, _)| *start > 0)
+        let (start, len) = self.node.text;
+        (start != NO_TEXT).then_some((start, len))
     }
 
     /// How many bytes.
     pub fn len(&self) -> usize {
-        match self.parts() {
-            Parts::Whole(bytes) => bytes.len(),
-            Parts::Segments(segments) => segments.iter().map(|segment| segment.len()).sum(),
-        }
+        self.node.held.len() + self.node.len
     }
 
     /// True without any byte.
@@ -160,18 +186,20 @@ impl Payload {
 impl Drop for Payload {
     #[inline(always)]
     fn drop(&mut self) {
-        let Some(mut node) = self.node.take() else { return };
+        // SAFETY: a value is dropped once, and nothing looks at its node after that.
+        let mut node = unsafe { ManuallyDrop::take(&mut self.node) };
+        let Some(Spares(list)) = &self.home else { return };
+        if list.len.get() == Spares::MAX {
+            return;
+        }
         node.len = 0;
-        node.text = (0, 0);
+        node.text.0 = NO_TEXT;
         if !node.held.is_empty() {
             node.held.clear();
         }
-        let list = &self.home.0;
-        if list.len.get() < Spares::MAX {
-            list.len.set(list.len.get() + 1);
-            node.next = list.first.take();
-            list.first.set(Some(node));
-        }
+        list.len.set(list.len.get() + 1);
+        node.next = list.first.take();
+        list.first.set(Some(node));
     }
 }
 
@@ -185,7 +213,7 @@ impl std::fmt::Debug for Payload {
 mod tests {
     use super::*;
 
-    const _: () = assert!(size_of::<Payload>() == 16);
+    const _: () = assert!(size_of::<Option<Payload>>() == 16);
 
     #[test]
     fn nodes_are_used_again_and_keep_nothing() {

@@ -345,8 +345,18 @@ impl ClientMachine {
         self.tickets.set_waker(ticket, waker)
     }
 
+    /// The reply of a call that has one; its ticket is free again.
+    #[inline(always)]
+    pub fn take_reply(&mut self, ticket: TicketId) -> Option<Payload> {
+        self.tickets.take_reply(ticket)
+    }
+
+    /// The error of a call that failed; its ticket is free again.
+    pub fn take_error(&mut self, ticket: TicketId) -> Option<Error> {
+        self.tickets.take_error(ticket)
+    }
+
     /// The outcome of a call that is over; its ticket is free again.
-    #[inline]
     pub fn take(&mut self, ticket: TicketId) -> Option<Reply> {
         self.tickets.take(ticket)
     }

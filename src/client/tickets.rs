@@ -45,7 +45,9 @@ struct Ticket {
     /// The next one that is free, while this one is.
     next_free: u32,
     place: Place,
-    outcome: Option<Outcome>,
+    /// What came of the call, one of these. (Apart, since a payload alone travels in registers.)
+    reply: Option<Payload>,
+    error: Option<Box<Error>>,
     waker: Option<Waker>,
 }
 
@@ -86,7 +88,8 @@ impl Tickets {
             generation: 0,
             next_free: NONE,
             place: Place::Free,
-            outcome: None,
+            reply: None,
+            error: None,
             waker: None,
         });
         self.deadlines.grow();
@@ -162,8 +165,7 @@ impl Tickets {
         self.entry(id)?.waker.take()
     }
 
-    /// Ends a call with its reply, as [`fail`](Self::fail) does. (Apart, since an outcome of three words travels
-    /// through memory and a payload in registers.)
+    /// Ends a call with its reply, as [`fail`](Self::fail) does with an error.
     #[inline(always)]
     pub fn reply(&mut self, id: TicketId, payload: Payload, wakers: &mut Vec<Waker>) {
         let Some(ticket) = self.entry(id) else { return };
@@ -171,7 +173,7 @@ impl Tickets {
             return;
         }
         ticket.place = Place::Done;
-        ticket.outcome = Some(Ok(payload));
+        ticket.reply = Some(payload);
         if let Some(waker) = ticket.waker.take() {
             wakers.push(waker);
         }
@@ -185,27 +187,42 @@ impl Tickets {
             return;
         }
         ticket.place = Place::Done;
-        ticket.outcome = Some(Err(error));
+        ticket.error = Some(Box::new(error));
         wakers.extend(ticket.waker.take());
         self.deadlines.remove(id.index);
     }
 
-    /// The outcome of a call that is over; its ticket is free again. It has no deadline and no waker any more.
+    /// The reply of a call that has one; its ticket is free again. It has no deadline and no waker any more.
     #[inline(always)]
-    pub fn take(&mut self, id: TicketId) -> Option<Outcome> {
-        let outcome = self.entry(id)?.outcome.take()?;
+    pub fn take_reply(&mut self, id: TicketId) -> Option<Payload> {
+        let reply = self.entry(id)?.reply.take()?;
         self.release(id.index);
-        Some(outcome)
+        Some(reply)
+    }
+
+    /// The error of a call that failed; its ticket is free again.
+    pub fn take_error(&mut self, id: TicketId) -> Option<Error> {
+        let error = self.entry(id)?.error.take()?;
+        self.release(id.index);
+        Some(*error)
+    }
+
+    /// The outcome of a call that is over; its ticket is free again.
+    pub fn take(&mut self, id: TicketId) -> Option<Outcome> {
+        let reply = self.take_reply(id).map(Ok);
+        reply.or_else(|| self.take_error(id).map(Err))
     }
 
     /// Frees a ticket and gives its contents back, to be dropped when nothing is borrowed.
-    #[inline]
     pub fn remove(&mut self, id: TicketId) -> Option<(Place, Option<Outcome>, Option<Waker>)> {
         let ticket = self.entry(id)?;
-        let removed = (ticket.place, ticket.outcome.take(), ticket.waker.take());
+        let (place, waker) = (ticket.place, ticket.waker.take());
+        if let Some(outcome) = self.take(id) {
+            return Some((place, Some(outcome), waker));
+        }
         self.deadlines.remove(id.index);
         self.release(id.index);
-        Some(removed)
+        Some((place, None, waker))
     }
 
     /// True when [`stamp`](Self::stamp) has something to do.

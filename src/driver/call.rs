@@ -78,7 +78,7 @@ impl<T> Call<Raw, T> {
 }
 
 impl<C: Command, T: FromReply> Call<C, T> {
-    #[inline]
+    /// The command goes out, or stands in line.
     fn start(&mut self, cx: &mut Context<'_>) -> Result<()> {
         let (command, own) = (&self.command, self.timeout);
         let (ticket, admission) = self.entry.shared.with(|machine| {
@@ -96,48 +96,28 @@ impl<C: Command, T: FromReply> Call<C, T> {
         Ok(())
     }
 
-    /// The outcome, if there is one; otherwise the caller will be woken.
-    #[inline]
-    fn ask(&mut self, ticket: TicketId, cx: &mut Context<'_>) -> Poll<Result<T>> {
-        match self.entry.shared.look(|machine| machine.take(ticket)) {
-            Some(Ok(payload)) => {
-                self.entry.state = State::Over;
-                // Decoding runs here, in the caller's task, with nothing borrowed.
-                match T::from_payload(payload) {
-                    Ok(value) => Poll::Ready(Ok(value)),
-                    Err(error) => Poll::Ready(Err(self.named(error))),
-                }
-            }
-            Some(Err(error)) => {
-                self.entry.state = State::Over;
-                Poll::Ready(Err(self.named(error)))
-            }
-            None => {
-                let old = self.entry.shared.look(|machine| machine.set_waker(ticket, cx.waker()));
-                drop(old);
-                Poll::Pending
-            }
+    /// The error of a call that failed; otherwise the caller will be woken.
+    fn ask(&mut self, ticket: TicketId, cx: &mut Context<'_>) -> Poll<Error> {
+        if let Some(error) = self.entry.shared.look(|machine| machine.take_error(ticket)) {
+            self.entry.state = State::Over;
+            return Poll::Ready(error);
         }
+        let old = self.entry.shared.look(|machine| machine.set_waker(ticket, cx.waker()));
+        drop(old);
+        Poll::Pending
     }
 
-    #[cold]
-    fn named(&self, error: Error) -> Error {
-        error.with_command(|| self.command.name())
-    }
-}
-
-impl<C: Command, T: FromReply> Future for Call<C, T> {
-    type Output = Result<T>;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
-        match self.entry.state {
+    /// Every poll but the one that finds a reply. (Apart, so that an `await` in the user's code has just that one in line,
+    /// where the compiler keeps the value in registers.)
+    #[inline(never)]
+    fn poll_slowly(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
+        let result = match self.entry.state {
             State::Entered(ticket) => self.ask(ticket, cx),
             State::New => match self.start(cx) {
                 Ok(()) => Poll::Pending,
                 Err(error) => {
                     self.entry.state = State::Over;
-                    Poll::Ready(Err(self.named(error)))
+                    Poll::Ready(error)
                 }
             },
             State::Waiting(ticket) => {
@@ -151,6 +131,31 @@ impl<C: Command, T: FromReply> Future for Call<C, T> {
                 self.ask(ticket, cx)
             }
             State::Over => panic!("a call is polled after it is over"),
+        };
+        result.map(|error| self.named(error))
+    }
+
+    #[cold]
+    fn named(&self, error: Error) -> Error {
+        error.with_command(|| self.command.name())
+    }
+}
+
+impl<C: Command, T: FromReply> Future for Call<C, T> {
+    type Output = Result<T>;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let State::Entered(ticket) = self.entry.state
+            && let Some(payload) = self.entry.shared.look(|machine| machine.take_reply(ticket))
+        {
+            self.entry.state = State::Over;
+            // Decoding runs here, in the caller's task, with nothing borrowed.
+            return Poll::Ready(T::from_payload(payload).map_err(|error| self.named(error)));
+        }
+        match self.poll_slowly(cx) {
+            Poll::Ready(error) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
         }
     }
 }

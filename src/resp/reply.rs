@@ -74,29 +74,27 @@ impl<'a> Iterator for Chunks<'a> {
     }
 }
 
-enum Place {
-    /// The string lies in the reply's bytes; the payload knows where.
-    In(Payload),
-    /// A streamed string, joined.
-    Joined(Vec<u8>),
-    /// A part of a larger reply.
-    Part(Chain),
-}
-
 /// A string reply in place: no copy and no allocation when it is the whole reply.
 ///
 /// It keeps the memory that it arrived in, so use it and drop it; what must live long or cross threads is copied with
 /// [`to_vec`](Self::to_vec) or [`to_bytes`](Self::to_bytes).
-pub struct Blob(Place);
+pub struct Blob(Payload);
 
 impl Blob {
+    fn of_text(text: impl Into<Chain>) -> Self {
+        let mut payload = Payload::part(text.into());
+        payload.set_text(0, payload.len());
+        Blob(payload)
+    }
+
+    /// Where the string lies in the payload.
+    fn extent(&self) -> (usize, usize) {
+        self.0.text().unwrap_or_default()
+    }
+
     /// Bytes of the string.
     pub fn len(&self) -> usize {
-        match &self.0 {
-            Place::In(payload) => payload.text().unwrap_or_default().1,
-            Place::Joined(bytes) => bytes.len(),
-            Place::Part(chain) => chain.len(),
-        }
+        self.extent().1
     }
 
     /// True without any byte.
@@ -107,30 +105,19 @@ impl Blob {
     /// The bytes when they lie in one piece; a string longer than a receive buffer does not.
     #[inline]
     pub fn as_slice(&self) -> Option<&[u8]> {
-        match &self.0 {
-            Place::In(payload) if let Parts::Whole(bytes) = payload.parts() => {
-                let (start, len) = payload.text().unwrap_or_default();
-                bytes.get(start..start + len)
-            }
-            Place::Joined(bytes) => Some(bytes),
-            _ => {
-                let mut chunks = self.chunks();
-                let first = chunks.next().unwrap_or_default();
-                (first.len() == self.len()).then_some(first)
-            }
+        if let Parts::Whole(bytes) = self.0.parts() {
+            let (start, len) = self.extent();
+            return bytes.get(start..start + len);
         }
+        let mut chunks = self.chunks();
+        let first = chunks.next().unwrap_or_default();
+        (first.len() == self.len()).then_some(first)
     }
 
     /// The pieces in order; none is empty.
     pub fn chunks(&self) -> Chunks<'_> {
-        match &self.0 {
-            Place::In(payload) => {
-                let (start, len) = payload.text().unwrap_or_default();
-                Chunks::of_parts(payload.parts(), start, len)
-            }
-            Place::Joined(bytes) => Chunks::of_slice(bytes),
-            Place::Part(chain) => Chunks::of_segments(chain.segments(), 0, chain.len()),
-        }
+        let (start, len) = self.extent();
+        Chunks::of_parts(self.0.parts(), start, len)
     }
 
     /// A copy.
@@ -193,16 +180,16 @@ impl FromReply for Blob {
             Ok(len) => {
                 let part = keep(decoder, len)?;
                 decoder.end_string()?;
-                Ok(Blob(Place::Part(part)))
+                Ok(Blob::of_text(part))
             }
-            Err(joined) => Ok(Blob(Place::Joined(joined))),
+            Err(joined) => Ok(Blob::of_text(Segment::from(joined))),
         }
     }
 
     #[inline]
     fn from_payload(payload: Payload) -> Result<Self, Error> {
         match payload.text() {
-            Some(_) => Ok(Blob(Place::In(payload))),
+            Some(_) => Ok(Blob(payload)),
             None => Self::find(payload),
         }
     }
@@ -220,9 +207,9 @@ impl Blob {
                     return Err(ConversionError::new("not a whole reply", "Blob").into());
                 }
                 payload.set_text(start, len);
-                Ok(Blob(Place::In(payload)))
+                Ok(Blob(payload))
             }
-            Err(joined) => Ok(Blob(Place::Joined(joined))),
+            Err(joined) => Ok(Blob::of_text(Segment::from(joined))),
         }
     }
 }
@@ -230,13 +217,7 @@ impl Blob {
 /// Any reply, kept as it arrived and converted when it is asked for; no copy and no allocation.
 ///
 /// Like [`Blob`] it keeps the memory that it arrived in.
-pub struct Reply(Source);
-
-enum Source {
-    Whole(Payload),
-    /// A part of a larger reply.
-    Part(Chain),
-}
+pub struct Reply(Payload);
 
 impl Reply {
     /// The string, when the reply is one and lies in one piece.
@@ -264,10 +245,7 @@ impl Reply {
             Ok(Head::Line(b'+', std::borrow::Cow::Borrowed(line))) => return Chunks::of_slice(line),
             _ => (0, 0),
         };
-        match &self.0 {
-            Source::Whole(payload) => Chunks::of_parts(payload.parts(), start, len),
-            Source::Part(chain) => Chunks::of_segments(chain.segments(), start, len),
-        }
+        Chunks::of_parts(self.0.parts(), start, len)
     }
 
     /// True for the null of either protocol.
@@ -293,10 +271,7 @@ impl Reply {
 
     /// A decoder at its beginning.
     pub fn decoder(&self) -> Decoder<'_> {
-        match &self.0 {
-            Source::Whole(payload) => Decoder::from(payload),
-            Source::Part(chain) => Decoder::over(chain.segments()),
-        }
+        Decoder::from(&self.0)
     }
 }
 
@@ -313,7 +288,7 @@ impl FromReply for Reply {
         let mut ahead = decoder.clone();
         ahead.skip_value()?;
         let len = ahead.position() - decoder.position();
-        Ok(Reply(Source::Part(keep(decoder, len)?)))
+        Ok(Reply(Payload::part(keep(decoder, len)?)))
     }
 
     #[inline]
@@ -324,7 +299,7 @@ impl FromReply for Reply {
         {
             return Err(error);
         }
-        Ok(Reply(Source::Whole(payload)))
+        Ok(Reply(payload))
     }
 }
 
