@@ -20,6 +20,6 @@ mod segment;
 
 pub use chain::Chain;
 pub use log::{ChunkSlice, Log, Transmit};
-pub use payload::{HOLD_FROM, Parts, Payload, Spares};
+pub use payload::{Glance, HOLD_FROM, Parts, Payload, Spares};
 pub use pool::{BufferPool, FreeBuffer};
 pub use segment::Segment;

@@ -14,16 +14,30 @@ use std::rc::Rc;
 /// kept byte pins a whole receive buffer (H21).
 pub const HOLD_FROM: usize = 1024;
 
-/// Nobody has found out where the reply's string lies, or it is none.
-const NO_TEXT: usize = usize::MAX;
+/// What the parser saw of a reply in passing, so that the one who converts it need not parse again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Glance {
+    /// Nothing: it may be anything.
+    Unknown,
+    /// One string of `len` bytes, which begin at `start`.
+    Text {
+        /// Offset in the reply.
+        start: usize,
+        /// In bytes.
+        len: usize,
+    },
+    /// One integer.
+    Integer(i64),
+    /// `+OK`.
+    Ok,
+}
 
 struct Node {
     /// The next spare one, while this one is spare.
     next: Option<Box<Node>>,
     /// How many of `bytes` there are; 0 when the reply is held.
     len: usize,
-    /// Where in the reply its string begins, or [`NO_TEXT`], and how long it is.
-    text: (usize, usize),
+    glance: Glance,
     held: Chain,
     /// Grows to what small replies need, at most [`HOLD_FROM`].
     bytes: Box<[u8]>,
@@ -33,7 +47,7 @@ impl Node {
     #[cold]
     #[inline(never)]
     fn new() -> Box<Self> {
-        Box::new(Node { next: None, len: 0, text: (NO_TEXT, 0), held: Chain::default(), bytes: Box::default() })
+        Box::new(Node { next: None, len: 0, glance: Glance::Unknown, held: Chain::default(), bytes: Box::default() })
     }
 
     /// Takes `bytes` that do not fit.
@@ -148,19 +162,16 @@ impl Payload {
         }
     }
 
-    /// Notes that the reply is one string, whose `len` bytes begin at `start`. (The parser knows; the one who converts
-    /// need not parse again.)
+    /// Notes what is known of the reply.
     #[inline(always)]
-    pub fn set_text(&mut self, start: usize, len: usize) {
-        debug_assert!(start + len <= self.len(), "the string lies in the reply");
-        self.node.text = (start, len);
+    pub fn set_glance(&mut self, glance: Glance) {
+        self.node.glance = glance;
     }
 
-    /// Where its string begins and how long it is, if that was noted.
+    /// What is known of the reply.
     #[inline(always)]
-    pub fn text(&self) -> Option<(usize, usize)> {
-        let (start, len) = self.node.text;
-        (start != NO_TEXT).then_some((start, len))
+    pub fn glance(&self) -> Glance {
+        self.node.glance
     }
 
     /// How many bytes.
@@ -193,7 +204,7 @@ impl Drop for Payload {
             return;
         }
         node.len = 0;
-        node.text.0 = NO_TEXT;
+        node.glance = Glance::Unknown;
         if !node.held.is_empty() {
             node.held.clear();
         }

@@ -394,6 +394,7 @@ impl ClientMachine {
     }
 
     /// Tells those first in line that there is room.
+    #[inline(never)]
     fn grant(&mut self) {
         while self.in_line > 0 {
             let Some(index) = self.choose() else { return };
@@ -466,6 +467,7 @@ impl ClientMachine {
         }
     }
 
+    #[inline(never)]
     fn handle_event(&mut self, now: Instant, index: usize, event: Event) {
         let connection = &mut self.connections[index];
         match event {
@@ -507,6 +509,7 @@ impl ClientMachine {
         self.in_line = 0;
     }
 
+    #[inline(never)]
     fn finish_close(&mut self) {
         self.state = State::Closed;
         for ticket in self.tickets.pending() {

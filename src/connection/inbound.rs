@@ -4,7 +4,7 @@
 //! copied when it is small, so that an idle connection pins no buffer, held otherwise; and when the pool runs low it
 //! is moved to the heap, since nothing would ever complete if every buffer held the beginning of something (H20).
 
-use crate::buf::{BufferPool, Chain, HOLD_FROM, Payload, Segment, Spares};
+use crate::buf::{BufferPool, Chain, Glance, HOLD_FROM, Payload, Segment, Spares};
 use crate::error::ProtocolError;
 use crate::resp::{FrameKind, Limits, Scan, Scanner};
 
@@ -15,8 +15,7 @@ pub struct Frame {
     pub kind: FrameKind,
     from: usize,
     to: usize,
-    /// Where its text begins in it, if it is a bulk string that lies whole here; else 0.
-    text: usize,
+    glance: Glance,
 }
 
 /// See the module.
@@ -60,7 +59,7 @@ impl Inbound {
 
     /// The next whole frame, or `None` when the input is used up (its rest is kept). A frame that is found has to be
     /// taken or dropped before the next one.
-    #[inline]
+    #[inline(always)]
     pub fn next(
         &mut self,
         input: &mut Input,
@@ -71,10 +70,10 @@ impl Inbound {
             return Ok(None);
         }
         match self.scanner.advance(bytes)? {
-            Scan::Complete { consumed, kind, text, .. } => {
+            Scan::Complete { consumed, kind, glance, .. } => {
                 let from = input.at;
                 input.at += consumed;
-                Ok(Some(Frame { kind, from, to: input.at, text }))
+                Ok(Some(Frame { kind, from, to: input.at, glance }))
             }
             Scan::Incomplete => {
                 let rest = input.segment.slice(input.at..input.segment.len());
@@ -86,7 +85,7 @@ impl Inbound {
     }
 
     /// The bytes of a frame.
-    #[inline]
+    #[inline(always)]
     pub fn take(
         &mut self,
         frame: Frame,
@@ -100,9 +99,7 @@ impl Inbound {
         } else {
             self.take_large(frame, input, pool, spares)
         };
-        if frame.text > 0 {
-            payload.set_text(frame.text, bytes.len() - frame.text - 2);
-        }
+        payload.set_glance(frame.glance);
         payload
     }
 
@@ -122,6 +119,7 @@ impl Inbound {
     }
 
     /// Nobody wants the frame.
+    #[inline(never)]
     pub fn drop_frame(&mut self) {
         // What a large reply needed is not kept.
         if self.copied.capacity() > Self::GROWTH_MIN {
@@ -138,6 +136,7 @@ impl Inbound {
     }
 
     /// Keeps the beginning of a frame.
+    #[inline(never)]
     fn keep(&mut self, rest: Segment, pool: Option<&BufferPool>) {
         let missing = self.scanner.wanted();
         let exceeds_pool = pool.is_some_and(|pool| missing >= pool.count() * pool.buffer_size() / 4);

@@ -241,6 +241,7 @@ impl Connection {
         }
     }
 
+    #[inline(never)]
     fn dial_next(&mut self, now: Instant) {
         let rest = self.connect_deadline().map(|deadline| deadline.saturating_duration_since(now));
         let tries = self.addresses.len() as u32;
@@ -254,6 +255,7 @@ impl Connection {
         }
     }
 
+    #[inline(never)]
     fn handle_connected(&mut self, now: Instant) {
         if !matches!(self.state, State::Connecting) {
             return;
@@ -294,6 +296,7 @@ impl Connection {
         }
     }
 
+    #[inline(never)]
     fn handle_failed(&mut self, failure: ConnectionFailure) {
         let error = Error::Connection(Box::new(ConnectionError::new(self.endpoint(), failure)));
         match self.state {
@@ -349,6 +352,7 @@ impl Connection {
     }
 
     /// A reply that no command asked for. Servers say an error and close when they have no room for a client.
+    #[inline(never)]
     fn fail_unasked(&mut self, payload: &crate::buf::Payload) {
         let text = match crate::resp::Decoder::from(payload).token() {
             Ok(crate::resp::Token::Error(text)) => {
@@ -360,6 +364,7 @@ impl Connection {
         self.fail(Error::Protocol(Box::new(ProtocolError::new(text))));
     }
 
+    #[inline(never)]
     fn handle_setup_reply(&mut self, now: Instant, payload: &crate::buf::Payload) {
         let State::SettingUp(handshake) = &mut self.state else { return };
         match handshake.handle_reply(now, payload, &self.config, &mut self.setup) {
@@ -379,6 +384,7 @@ impl Connection {
     }
 
     /// The socket is of no use; the engine is asked to close it.
+    #[inline(never)]
     fn fail(&mut self, error: Error) {
         let was_ready = self.is_ready();
         self.ops.retain(|op| !matches!(op, Op::Send { .. }));
@@ -398,6 +404,7 @@ impl Connection {
         }
     }
 
+    #[inline(never)]
     fn handle_closed(&mut self, now: Instant, sink: &mut impl Sink) {
         let State::Closing { error, was_ready } = std::mem::replace(&mut self.state, State::Down) else {
             return;

@@ -205,21 +205,24 @@ impl Pipeline {
 
     /// Takes the entry whose reply has arrived: `Some(None)` when its caller is gone, `None` when no reply is owed.
     /// After a batch of these, [`release`](Self::release) gives the bytes back.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<Option<TicketId>> {
-        if self.entries.front()?.is_gap {
+        let front = self.entries.front()?;
+        if front.is_gap {
             self.drop_answered_gaps();
+            return self.pop();
         }
         // A server answers what it has read. A reply to a frame that the engine has not got whole is none, and taking it
         // for one would skip the rest of the frame.
-        if self.entries.front()?.end > self.submitted {
+        if front.end > self.submitted {
             return None;
         }
-        let front = self.entries.pop_front()?;
+        let (ticket, end) = (front.ticket, front.end);
+        self.entries.pop_front();
         self.first += 1;
-        self.answered = front.end;
+        self.answered = end;
         self.live -= 1;
-        Some(front.ticket)
+        Some(ticket)
     }
 
     /// True when a reply is owed for something that was given to the engine.
@@ -228,6 +231,7 @@ impl Pipeline {
     }
 
     /// Entries at the front that are gaps have no reply to wait for. Every batch that changes the front ends with it.
+    #[inline(never)]
     fn drop_answered_gaps(&mut self) {
         while let Some(front) = self.entries.front() {
             if !front.is_gap {

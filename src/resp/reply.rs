@@ -3,7 +3,7 @@
 use super::convert::{FromReply, refused, server_error};
 use super::decoder::{Decoder, Head};
 use super::value::Value;
-use crate::buf::{Chain, HOLD_FROM, Parts, Payload, Segment};
+use crate::buf::{Chain, Glance, HOLD_FROM, Parts, Payload, Segment};
 use crate::error::{ConversionError, Error};
 use std::fmt;
 
@@ -83,13 +83,16 @@ pub struct Blob(Payload);
 impl Blob {
     fn of_text(text: impl Into<Chain>) -> Self {
         let mut payload = Payload::part(text.into());
-        payload.set_text(0, payload.len());
+        payload.set_glance(Glance::Text { start: 0, len: payload.len() });
         Blob(payload)
     }
 
     /// Where the string lies in the payload.
     fn extent(&self) -> (usize, usize) {
-        self.0.text().unwrap_or_default()
+        match self.0.glance() {
+            Glance::Text { start, len } => (start, len),
+            _ => (0, 0),
+        }
     }
 
     /// Bytes of the string.
@@ -188,9 +191,9 @@ impl FromReply for Blob {
 
     #[inline]
     fn from_payload(payload: Payload) -> Result<Self, Error> {
-        match payload.text() {
-            Some(_) => Ok(Blob(payload)),
-            None => Self::find(payload),
+        match payload.glance() {
+            Glance::Text { .. } => Ok(Blob(payload)),
+            _ => Self::find(payload),
         }
     }
 }
@@ -206,7 +209,7 @@ impl Blob {
                 if start.checked_add(len).is_none_or(|end| end > payload.len()) {
                     return Err(ConversionError::new("not a whole reply", "Blob").into());
                 }
-                payload.set_text(start, len);
+                payload.set_glance(Glance::Text { start, len });
                 Ok(Blob(payload))
             }
             Err(joined) => Ok(Blob::of_text(Segment::from(joined))),

@@ -1,6 +1,7 @@
 //! Numbers, truth, and nothing.
 
 use super::{FromReply, mismatch, refused};
+use crate::buf::{Glance, Payload};
 use crate::error::Error;
 use crate::resp::decoder::{Decoder, Head};
 use crate::resp::number;
@@ -21,6 +22,14 @@ impl FromReply for () {
                 Ok(())
             }
             _ => Ok(decoder.skip_value()?),
+        }
+    }
+
+    #[inline(always)]
+    fn from_payload(payload: Payload) -> Result<Self, Error> {
+        match payload.glance() {
+            Glance::Unknown => Self::from_reply(&mut Decoder::from(&payload)),
+            _ => Ok(()),
         }
     }
 }
@@ -112,6 +121,16 @@ macro_rules! integers {
                 match number {
                     Whole::Number(value) => $type::try_from(value).map_err(|_| out_of_range(stringify!($type))),
                     Whole::Large(value) => $type::try_from(value).map_err(|_| out_of_range(stringify!($type))),
+                }
+            }
+
+            #[inline(always)]
+            fn from_payload(payload: Payload) -> Result<Self, Error> {
+                match payload.glance() {
+                    Glance::Integer(value) => {
+                        $type::try_from(value).map_err(|_| out_of_range(stringify!($type)))
+                    }
+                    _ => Self::from_reply(&mut Decoder::from(&payload)),
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Types around a type: optional ones, results of elements, trees.
 
 use super::{FromReply, server_error};
-use crate::buf::Payload;
+use crate::buf::{Glance, Payload};
 use crate::error::Error;
 use crate::resp::decoder::Decoder;
 use crate::resp::value::Value;
@@ -16,9 +16,9 @@ impl<T: FromReply> FromReply for Option<T> {
         T::from_reply(decoder).map(Some)
     }
 
-    #[inline]
+    #[inline(always)]
     fn from_payload(payload: Payload) -> Result<Self, Error> {
-        if payload.text().is_none() && Decoder::from(&payload).is_null() {
+        if payload.glance() == Glance::Unknown && Decoder::from(&payload).is_null() {
             return Ok(None);
         }
         T::from_payload(payload).map(Some)

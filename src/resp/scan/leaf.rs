@@ -1,11 +1,11 @@
 //! Short values that lie whole in a piece: the way of nearly every reply.
 
+use crate::buf::Glance;
 use crate::resp::number;
 
-/// The length of a short value that lies whole at the start of `bytes`, and where its text begins if it is a bulk string
-/// (else 0); `None` sends it to the machine.
+/// The length of a short value that lies whole at the start of `bytes`, and what it is; `None` sends it to the machine.
 #[inline(always)]
-pub(super) fn leaf(bytes: &[u8], max: usize) -> Option<(usize, usize)> {
+pub(super) fn leaf(bytes: &[u8], max: usize) -> Option<(usize, Glance)> {
     match *bytes.first()? {
         b'$' => {
             let (len, used) = number::length_line(&bytes[1..])?;
@@ -14,12 +14,15 @@ pub(super) fn leaf(bytes: &[u8], max: usize) -> Option<(usize, usize)> {
             }
             let end = 1 + used + len;
             match bytes.get(end..end + 2)? {
-                b"\r\n" => Some((end + 2, 1 + used)),
+                b"\r\n" => Some((end + 2, Glance::Text { start: 1 + used, len })),
                 _ => None,
             }
         }
-        b':' => number::integer_line(bytes).map(|(_, used)| (used, 0)),
+        b':' => number::integer_line(bytes).map(|(value, used)| (used, Glance::Integer(value))),
         b'+' => {
+            if bytes.starts_with(b"+OK\r\n") {
+                return Some((5, Glance::Ok));
+            }
             let mut at = 1;
             loop {
                 match *bytes.get(at)? {
@@ -31,7 +34,7 @@ pub(super) fn leaf(bytes: &[u8], max: usize) -> Option<(usize, usize)> {
                     return None;
                 }
             }
-            (*bytes.get(at + 1)? == b'\n').then_some((at + 2, 0))
+            (*bytes.get(at + 1)? == b'\n').then_some((at + 2, Glance::Unknown))
         }
         _ => None,
     }
