@@ -14,18 +14,16 @@ use std::rc::Rc;
 /// kept byte pins a whole receive buffer (H21).
 pub const HOLD_FROM: usize = 1024;
 
-/// What the parser saw of a reply in passing, so that the one who converts it need not parse again.
+/// What the parser saw of a reply in passing, so that the one who converts it need not parse again. A tag and a word, so
+/// that it travels in registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Glance {
     /// Nothing: it may be anything.
     Unknown,
-    /// One string of `len` bytes, which begin at `start`.
-    Text {
-        /// Offset in the reply.
-        start: usize,
-        /// In bytes.
-        len: usize,
-    },
+    /// One string, which begins at this offset and ends before the last line end.
+    Text(u64),
+    /// All bytes are the string, without a head and a line end.
+    Bare,
     /// One integer.
     Integer(i64),
     /// `+OK`.

@@ -164,11 +164,19 @@ impl<C: Command, T: FromReply> Future for Call<C, T> {
 impl<C, T> Unpin for Call<C, T> {}
 
 impl Drop for Entry {
+    #[inline(always)]
     fn drop(&mut self) {
         if let State::Waiting(ticket) | State::Entered(ticket) = self.state {
-            let left = self.shared.with(|machine| machine.cancel(ticket));
-            drop(left);
+            self.withdraw(ticket);
         }
+    }
+}
+
+impl Entry {
+    #[inline(never)]
+    fn withdraw(&self, ticket: TicketId) {
+        let left = self.shared.with(|machine| machine.cancel(ticket));
+        drop(left);
     }
 }
 

@@ -83,15 +83,16 @@ pub struct Blob(Payload);
 impl Blob {
     fn of_text(text: impl Into<Chain>) -> Self {
         let mut payload = Payload::part(text.into());
-        payload.set_glance(Glance::Text { start: 0, len: payload.len() });
+        payload.set_glance(Glance::Bare);
         Blob(payload)
     }
 
     /// Where the string lies in the payload.
     fn extent(&self) -> (usize, usize) {
+        let all = self.0.len();
         match self.0.glance() {
-            Glance::Text { start, len } => (start, len),
-            _ => (0, 0),
+            Glance::Text(start) => (start as usize, all.saturating_sub(start as usize + 2)),
+            _ => (0, all),
         }
     }
 
@@ -192,7 +193,7 @@ impl FromReply for Blob {
     #[inline]
     fn from_payload(payload: Payload) -> Result<Self, Error> {
         match payload.glance() {
-            Glance::Text { .. } => Ok(Blob(payload)),
+            Glance::Text(_) => Ok(Blob(payload)),
             _ => Self::find(payload),
         }
     }
@@ -206,10 +207,10 @@ impl Blob {
         match string_extent(&mut decoder)? {
             Ok(len) => {
                 let start = decoder.position();
-                if start.checked_add(len).is_none_or(|end| end > payload.len()) {
+                if start.checked_add(len).and_then(|end| end.checked_add(2)) != Some(payload.len()) {
                     return Err(ConversionError::new("not a whole reply", "Blob").into());
                 }
-                payload.set_glance(Glance::Text { start, len });
+                payload.set_glance(Glance::Text(start as u64));
                 Ok(Blob(payload))
             }
             Err(joined) => Ok(Blob::of_text(Segment::from(joined))),

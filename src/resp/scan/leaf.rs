@@ -14,7 +14,7 @@ pub(super) fn leaf(bytes: &[u8], max: usize) -> Option<(usize, Glance)> {
             }
             let end = 1 + used + len;
             match bytes.get(end..end + 2)? {
-                b"\r\n" => Some((end + 2, Glance::Text { start: 1 + used, len })),
+                b"\r\n" => Some((end + 2, Glance::Text(1 + used as u64))),
                 _ => None,
             }
         }
