@@ -45,7 +45,13 @@ impl Node {
     #[cold]
     #[inline(never)]
     fn new() -> Box<Self> {
-        Box::new(Node { next: None, len: 0, glance: Glance::Unknown, held: Chain::default(), bytes: Box::default() })
+        Box::new(Node {
+            next: None,
+            len: 0,
+            glance: Glance::Unknown,
+            held: Chain::default(),
+            bytes: Box::default(),
+        })
     }
 
     /// Takes `bytes` that do not fit.
@@ -53,7 +59,7 @@ impl Node {
     #[inline(never)]
     fn grow(&mut self, bytes: &[u8]) {
         if bytes.len() > HOLD_FROM {
-            self.held = Segment::copy_of(bytes).into();
+            (self.held, self.len) = (Segment::copy_of(bytes).into(), 0);
             return;
         }
         self.bytes = vec![0; bytes.len().next_power_of_two().max(128)].into();
@@ -72,6 +78,27 @@ struct List {
     len: Cell<usize>,
 }
 
+impl List {
+    /// A spare node, whose last contents are still there.
+    #[inline(always)]
+    fn take(&self) -> Box<Node> {
+        let Some(mut node) = self.first.take() else { return Node::new() };
+        // (What these replace is `None`; forgotten, it needs no look at it.)
+        std::mem::forget(self.first.replace(node.next.take()));
+        self.len.set(self.len.get() - 1);
+        node
+    }
+
+    #[inline(always)]
+    fn give(&self, mut node: Box<Node>) {
+        if self.len.get() < Spares::MAX {
+            self.len.set(self.len.get() + 1);
+            std::mem::forget(std::mem::replace(&mut node.next, self.first.take()));
+            std::mem::forget(self.first.replace(Some(node)));
+        }
+    }
+}
+
 impl Drop for List {
     /// One after the other: nodes that drop their followers would use up the stack.
     fn drop(&mut self) {
@@ -87,22 +114,15 @@ impl Spares {
     const MAX: usize = 4096;
 
     #[inline(always)]
-    fn node(&self) -> Box<Node> {
-        let Some(mut node) = self.0.first.take() else { return Node::new() };
-        self.0.first.set(node.next.take());
-        self.0.len.set(self.0.len.get() - 1);
-        node
-    }
-
-    #[inline(always)]
     fn payload(&self, node: Box<Node>) -> Payload {
         Payload { node: ManuallyDrop::new(node), home: Some(self.clone()) }
     }
 
     /// A reply of a copy of `bytes`; on the heap when they are many.
     #[inline(always)]
-    pub fn copy_of(&self, bytes: &[u8]) -> Payload {
-        let mut node = self.node();
+    pub fn copy_of(&self, bytes: &[u8], glance: Glance) -> Payload {
+        let mut node = self.0.take();
+        node.glance = glance;
         match node.bytes.get_mut(..bytes.len()) {
             Some(place) => {
                 place.copy_from_slice(bytes);
@@ -114,9 +134,9 @@ impl Spares {
     }
 
     /// A reply that stays where it is.
-    pub fn held(&self, chain: Chain) -> Payload {
-        let mut node = self.node();
-        node.held = chain;
+    pub fn held(&self, chain: Chain, glance: Glance) -> Payload {
+        let mut node = self.0.take();
+        (node.held, node.len, node.glance) = (chain, 0, glance);
         self.payload(node)
     }
 
@@ -145,9 +165,9 @@ pub enum Parts<'a> {
 
 impl Payload {
     /// A part of a larger reply, or bytes that were made of one.
-    pub fn part(chain: Chain) -> Self {
+    pub fn part(chain: Chain, glance: Glance) -> Self {
         let mut node = Node::new();
-        node.held = chain;
+        (node.held, node.glance) = (chain, glance);
         Payload { node: ManuallyDrop::new(node), home: None }
     }
 
@@ -196,19 +216,20 @@ impl Drop for Payload {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: a value is dropped once, and nothing looks at its node after that.
-        let mut node = unsafe { ManuallyDrop::take(&mut self.node) };
-        let Some(Spares(list)) = &self.home else { return };
-        if list.len.get() == Spares::MAX {
-            return;
+        let node = unsafe { ManuallyDrop::take(&mut self.node) };
+        match &self.home {
+            Some(Spares(list)) if node.held.is_empty() => list.give(node),
+            home => give_held(node, home),
         }
-        node.len = 0;
-        node.glance = Glance::Unknown;
-        if !node.held.is_empty() {
-            node.held.clear();
-        }
-        list.len.set(list.len.get() + 1);
-        node.next = list.first.take();
-        list.first.set(Some(node));
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn give_held(mut node: Box<Node>, home: &Option<Spares>) {
+    node.held.clear();
+    if let Some(Spares(list)) = home {
+        list.give(node);
     }
 }
 
@@ -227,14 +248,14 @@ mod tests {
     #[test]
     fn nodes_are_used_again_and_keep_nothing() {
         let spares = Spares::default();
-        let first = spares.copy_of(b"one");
+        let first = spares.copy_of(b"one", Glance::Unknown);
         assert_eq!(first.as_slice(), Some(&b"one"[..]));
         drop(first);
         assert_eq!(spares.waiting(), 1);
-        let held = spares.held(Segment::copy_of(b"held").into());
+        let held = spares.held(Segment::copy_of(b"held").into(), Glance::Unknown);
         assert_eq!((held.as_slice(), held.len(), spares.waiting()), (Some(&b"held"[..]), 4, 0));
         drop(held);
-        let second = spares.copy_of(b"");
+        let second = spares.copy_of(b"", Glance::Unknown);
         assert_eq!((second.as_slice(), second.len()), (Some(&b""[..]), 0));
     }
 
@@ -243,7 +264,7 @@ mod tests {
         let spares = Spares::default();
         for len in [HOLD_FROM - 1, HOLD_FROM, HOLD_FROM + 1, 10 * HOLD_FROM] {
             let bytes = vec![7; len];
-            assert_eq!(spares.copy_of(&bytes).as_slice(), Some(&bytes[..]));
+            assert_eq!(spares.copy_of(&bytes, Glance::Unknown).as_slice(), Some(&bytes[..]));
         }
     }
 }

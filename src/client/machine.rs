@@ -105,7 +105,7 @@ struct Receiver<'a> {
 }
 
 impl Sink for Receiver<'_> {
-    #[inline]
+    #[inline(always)]
     fn reply(&mut self, ticket: TicketId, payload: Payload) {
         self.tickets.reply(ticket, payload, self.wakers);
     }
@@ -225,16 +225,16 @@ impl ClientMachine {
     }
 
     /// Begins a call: its frame is written by `encode`, now or, if it has to wait, when [`admit`](Self::admit) finds
-    /// room. `waker` is called when its state changes.
+    /// room. `waker` is called when its state changes. `None`: the client is closed.
     #[inline]
     pub fn submit(
         &mut self,
         timeout: Option<Duration>,
         waker: &Waker,
         encode: impl FnOnce(&mut Log),
-    ) -> Result<(TicketId, Admission), Error> {
+    ) -> Option<(TicketId, Admission)> {
         if self.state != State::Open {
-            return Err(Error::Closed(Delivery::NotExecuted));
+            return None;
         }
         let ticket = self.tickets.next();
         if self.in_line == 0
@@ -242,14 +242,14 @@ impl ClientMachine {
         {
             let number = self.connections[index].submit(ticket, encode);
             self.tickets.add_entered(ticket, index as u16, number, timeout, waker);
-            return Ok((ticket, Admission::Entered));
+            return Some((ticket, Admission::Entered));
         }
         self.tickets.add_waiting(timeout, waker);
         self.demand = true;
         self.turns += 1;
         self.waiting.push_back((self.turns, ticket));
         self.in_line += 1;
-        Ok((ticket, Admission::Waiting))
+        Some((ticket, Admission::Waiting))
     }
 
     /// Lets a waiting call enter when its turn has come.

@@ -10,12 +10,12 @@ use crate::resp::{FrameKind, Limits, Scan, Scanner};
 
 /// A frame that ends in the input; it may have begun before.
 #[derive(Clone, Copy)]
-pub struct Frame {
+pub struct Frame<'i> {
     /// Reply or push.
     pub kind: FrameKind,
-    from: usize,
-    to: usize,
     glance: Glance,
+    /// What of it lies in the input.
+    bytes: &'i [u8],
 }
 
 /// See the module.
@@ -24,18 +24,6 @@ pub struct Inbound {
     /// The beginning of an incomplete frame: first what was copied, then what is held.
     copied: Vec<u8>,
     held: Chain,
-}
-
-/// The received bytes that are still to be looked at.
-pub struct Input {
-    segment: Segment,
-    at: usize,
-}
-
-impl Input {
-    pub fn new(segment: Segment) -> Self {
-        Self { segment, at: 0 }
-    }
 }
 
 impl Inbound {
@@ -57,69 +45,68 @@ impl Inbound {
         self.scanner.set_resp3(resp3);
     }
 
-    /// The next whole frame, or `None` when the input is used up (its rest is kept). A frame that is found has to be
-    /// taken or dropped before the next one.
+    /// The next frame of `rest` and what it is, when nothing came before it and it is a short reply that lies whole here:
+    /// the way of nearly all. Nothing is taken.
     #[inline(always)]
-    pub fn next(
+    pub fn peek_short<'i>(&self, rest: &'i [u8]) -> Option<(&'i [u8], Glance)> {
+        let (bytes, glance) = self.scanner.peek_leaf(rest)?;
+        (bytes.len() < HOLD_FROM).then_some((bytes, glance))
+    }
+
+    /// The next whole frame of `input`, of which `rest` is still to be looked at, or `None` when it is used up (its rest
+    /// is kept). A frame that is found has to be taken or dropped before the next one.
+    pub fn next<'i>(
         &mut self,
-        input: &mut Input,
+        input: &Segment,
+        rest: &mut &'i [u8],
         pool: Option<&BufferPool>,
-    ) -> Result<Option<Frame>, ProtocolError> {
-        let bytes = &input.segment[input.at..];
-        if bytes.is_empty() {
+    ) -> Result<Option<Frame<'i>>, ProtocolError> {
+        if rest.is_empty() {
             return Ok(None);
         }
-        match self.scanner.advance(bytes)? {
+        match self.scanner.advance(rest)? {
             Scan::Complete { consumed, kind, glance, .. } => {
-                let from = input.at;
-                input.at += consumed;
-                Ok(Some(Frame { kind, from, to: input.at, glance }))
+                let (bytes, later) = rest.split_at(consumed);
+                *rest = later;
+                Ok(Some(Frame { kind, glance, bytes }))
             }
             Scan::Incomplete => {
-                let rest = input.segment.slice(input.at..input.segment.len());
-                input.at = input.segment.len();
-                self.keep(rest, pool);
+                self.keep(input.slice(input.len() - rest.len()..input.len()), pool);
+                *rest = &[];
                 Ok(None)
             }
         }
     }
 
     /// The bytes of a frame.
-    #[inline(always)]
     pub fn take(
         &mut self,
-        frame: Frame,
-        input: &Input,
+        frame: Frame<'_>,
+        (input, rest): (&Segment, &[u8]),
         pool: Option<&BufferPool>,
         spares: &Spares,
     ) -> Payload {
-        let bytes = &input.segment[frame.from..frame.to];
-        let mut payload = if self.is_clean() && bytes.len() < HOLD_FROM {
-            spares.copy_of(bytes)
-        } else {
-            self.take_large(frame, input, pool, spares)
-        };
-        payload.set_glance(frame.glance);
-        payload
+        if self.is_clean() && frame.bytes.len() < HOLD_FROM {
+            return spares.copy_of(frame.bytes, frame.glance);
+        }
+        let end = input.len() - rest.len();
+        self.take_large(input.slice(end - frame.bytes.len()..end), frame.glance, pool, spares)
     }
 
-    #[inline(never)]
     fn take_large(
         &mut self,
-        frame: Frame,
-        input: &Input,
+        last: Segment,
+        glance: Glance,
         pool: Option<&BufferPool>,
         spares: &Spares,
     ) -> Payload {
-        let last = input.segment.slice(frame.from..frame.to);
         if !self.is_clean() {
             return self.join(last, pool, spares);
         }
-        if may_hold(pool) { spares.held(last.into()) } else { spares.copy_of(&last) }
+        if may_hold(pool) { spares.held(last.into(), glance) } else { spares.copy_of(&last, glance) }
     }
 
     /// Nobody wants the frame.
-    #[inline(never)]
     pub fn drop_frame(&mut self) {
         // What a large reply needed is not kept.
         if self.copied.capacity() > Self::GROWTH_MIN {
@@ -136,7 +123,6 @@ impl Inbound {
     }
 
     /// Keeps the beginning of a frame.
-    #[inline(never)]
     fn keep(&mut self, rest: Segment, pool: Option<&BufferPool>) {
         let missing = self.scanner.wanted();
         let exceeds_pool = pool.is_some_and(|pool| missing >= pool.count() * pool.buffer_size() / 4);
@@ -170,7 +156,7 @@ impl Inbound {
             self.held.copy_to(&mut bytes);
             bytes.extend_from_slice(&last);
             self.held.clear();
-            let payload = spares.copy_of(&bytes);
+            let payload = spares.copy_of(&bytes, Glance::Unknown);
             bytes.clear();
             self.copied = bytes;
             return payload;
@@ -180,7 +166,7 @@ impl Inbound {
             self.held.copy_to(&mut bytes);
             self.held.clear();
             bytes.extend_from_slice(&last);
-            return spares.held(Segment::from(bytes).into());
+            return spares.held(Segment::from(bytes).into(), Glance::Unknown);
         }
         let mut chain = Chain::default();
         if !self.copied.is_empty() {
@@ -191,7 +177,7 @@ impl Inbound {
             chain.push(segment);
         }
         chain.push(last);
-        spares.held(chain)
+        spares.held(chain, Glance::Unknown)
     }
 }
 
@@ -239,9 +225,10 @@ mod tests {
         let spares = Spares::default();
         let mut frames = Vec::new();
         for part in stream.chunks(piece) {
-            let mut input = Input::new(receive(pool, part));
-            while let Some(frame) = inbound.next(&mut input, Some(pool)).expect("valid") {
-                frames.push(inbound.take(frame, &input, Some(pool), &spares));
+            let input = receive(pool, part);
+            let mut rest = &input[..];
+            while let Some(frame) = inbound.next(&input, &mut rest, Some(pool)).expect("valid") {
+                frames.push(inbound.take(frame, (&input, rest), Some(pool), &spares));
             }
         }
         frames
@@ -276,9 +263,11 @@ mod tests {
                 if part.is_empty() {
                     continue;
                 }
-                let mut input = Input::new(receive(&pool, part));
-                while let Some(frame) = connection.next(&mut input, Some(&pool)).expect("valid") {
-                    done.push((index, bytes_of(&connection.take(frame, &input, Some(&pool), &spares))));
+                let input = receive(&pool, part);
+                let mut rest = &input[..];
+                while let Some(frame) = connection.next(&input, &mut rest, Some(&pool)).expect("valid") {
+                    let reply = connection.take(frame, (&input, rest), Some(&pool), &spares);
+                    done.push((index, bytes_of(&reply)));
                 }
             }
         }

@@ -30,7 +30,7 @@ use crate::id::{ConnectionId, TicketId};
 use crate::io::{Address, Completion, Op};
 use crate::resp::FrameKind;
 use handshake::Handshake;
-use inbound::{Inbound, Input};
+use inbound::Inbound;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -307,6 +307,18 @@ impl Connection {
         }
     }
 
+    /// Takes the short replies at the front of `rest` for callers that wait for them.
+    #[inline(never)]
+    fn take_replies(&mut self, rest: &mut &[u8], spares: &Spares, sink: &mut impl Sink) {
+        while let Some((bytes, glance)) = self.inbound.peek_short(rest)
+            && let Some(ticket) = self.pipeline.pop_awaited()
+        {
+            *rest = &rest[bytes.len()..];
+            self.served = true;
+            sink.reply(ticket, spares.copy_of(bytes, glance));
+        }
+    }
+
     fn handle_received(
         &mut self,
         now: Instant,
@@ -316,20 +328,23 @@ impl Connection {
         sink: &mut impl Sink,
     ) {
         self.heard = Some(now);
-        let mut input = Input::new(segment);
+        let mut rest = &segment[..];
         loop {
-            let frame = match self.inbound.next(&mut input, pool) {
+            if self.is_ready() {
+                self.take_replies(&mut rest, spares, sink);
+            }
+            let frame = match self.inbound.next(&segment, &mut rest, pool) {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(error) => break self.fail(Error::Protocol(Box::new(error))),
             };
             if frame.kind == FrameKind::Push {
-                sink.push(self.inbound.take(frame, &input, pool, spares));
+                sink.push(self.inbound.take(frame, (&segment, rest), pool, spares));
             } else if let State::Ready = self.state {
                 match self.pipeline.pop() {
                     Some(Some(ticket)) => {
                         self.served = true;
-                        sink.reply(ticket, self.inbound.take(frame, &input, pool, spares));
+                        sink.reply(ticket, self.inbound.take(frame, (&segment, rest), pool, spares));
                     }
                     Some(None) => {
                         self.served = true;
@@ -337,12 +352,12 @@ impl Connection {
                         sink.reply_dropped();
                     }
                     None => {
-                        let payload = self.inbound.take(frame, &input, pool, spares);
+                        let payload = self.inbound.take(frame, (&segment, rest), pool, spares);
                         break self.fail_unasked(&payload);
                     }
                 }
             } else if let State::SettingUp(_) = self.state {
-                let payload = self.inbound.take(frame, &input, pool, spares);
+                let payload = self.inbound.take(frame, (&segment, rest), pool, spares);
                 self.handle_setup_reply(now, &payload);
             } else {
                 break;

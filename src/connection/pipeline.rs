@@ -203,9 +203,24 @@ impl Pipeline {
         !self.sending.is_empty()
     }
 
+    /// Takes the entry whose reply has arrived, when its caller waits for it and nothing stands in between: the way of
+    /// nearly all. See [`pop`](Self::pop).
+    #[inline(always)]
+    pub fn pop_awaited(&mut self) -> Option<TicketId> {
+        let front = self.entries.front()?;
+        let (ticket, end) = (front.ticket?, front.end);
+        if end > self.submitted {
+            return None;
+        }
+        self.entries.pop_front();
+        self.first += 1;
+        self.answered = end;
+        self.live -= 1;
+        Some(ticket)
+    }
+
     /// Takes the entry whose reply has arrived: `Some(None)` when its caller is gone, `None` when no reply is owed.
     /// After a batch of these, [`release`](Self::release) gives the bytes back.
-    #[inline(always)]
     pub fn pop(&mut self) -> Option<Option<TicketId>> {
         let front = self.entries.front()?;
         if front.is_gap {

@@ -3,7 +3,7 @@
 use super::shared::Shared;
 use crate::client::Admission;
 use crate::command::{Command, Raw};
-use crate::error::{Error, Result};
+use crate::error::{Delivery, Error, Result};
 use crate::id::TicketId;
 use crate::resp::{Encoder, FromReply, ToArgs};
 use std::fmt;
@@ -79,19 +79,22 @@ impl<T> Call<Raw, T> {
 
 impl<C: Command, T: FromReply> Call<C, T> {
     /// The command goes out, or stands in line.
+    #[inline(always)]
     fn start(&mut self, cx: &mut Context<'_>) -> Result<()> {
         let (command, own) = (&self.command, self.timeout);
-        let (ticket, admission) = self.entry.shared.with(|machine| {
-            command.check(machine.allow_admin())?;
+        let shared = &self.entry.shared;
+        command.check(shared.look(|machine| machine.allow_admin()))?;
+        let submitted = shared.with(|machine| {
             let timeout = match own {
                 Timeout::OfClient => machine.default_timeout(),
                 Timeout::Own(timeout) => timeout,
             };
             machine.submit(timeout, cx.waker(), |log| command.encode(&mut Encoder::new(log)))
-        })?;
-        self.entry.state = match admission {
-            Admission::Entered => State::Entered(ticket),
-            Admission::Waiting => State::Waiting(ticket),
+        });
+        self.entry.state = match submitted {
+            Some((ticket, Admission::Entered)) => State::Entered(ticket),
+            Some((ticket, Admission::Waiting)) => State::Waiting(ticket),
+            None => return Err(Error::Closed(Delivery::NotExecuted)),
         };
         Ok(())
     }

@@ -247,17 +247,14 @@ impl Shared {
 
     /// Calls wakers with nothing borrowed. One that panics does not keep the others from being called.
     fn wake_all(&self, mut wakers: Vec<Waker>) {
-        struct Rest<'a>(&'a mut Vec<Waker>);
+        struct Rest<'a>(std::vec::Drain<'a, Waker>);
         impl Drop for Rest<'_> {
             fn drop(&mut self) {
-                while let Some(waker) = self.0.pop() {
-                    waker.wake();
-                }
+                self.0.by_ref().for_each(Waker::wake);
             }
         }
-        let rest = Rest(&mut wakers);
-        rest.0.reverse();
-        while let Some(waker) = rest.0.pop() {
+        let mut rest = Rest(wakers.drain(..));
+        while let Some(waker) = rest.0.next() {
             waker.wake();
         }
         drop(rest);

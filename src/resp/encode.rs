@@ -24,6 +24,29 @@ pub struct Encoder<'l> {
     missing: Option<usize>,
 }
 
+/// Copies a key or another short value without a call: two words that may overlap.
+#[inline(always)]
+fn copy_short(to: &mut [u8], from: &[u8]) {
+    if let (8..=16, Some(first), Some(last)) = (from.len(), from.first_chunk::<8>(), from.last_chunk::<8>())
+        && let Some(place) = to.first_chunk_mut()
+    {
+        *place = *first;
+        if let Some(place) = to.last_chunk_mut() {
+            *place = *last;
+        }
+    } else if let (17..=32, Some(first), Some(last)) =
+        (from.len(), from.first_chunk::<16>(), from.last_chunk::<16>())
+        && let Some(place) = to.first_chunk_mut()
+    {
+        *place = *first;
+        if let Some(place) = to.last_chunk_mut() {
+            *place = *last;
+        }
+    } else {
+        to.copy_from_slice(from);
+    }
+}
+
 impl<'l> Encoder<'l> {
     /// An encoder of one command.
     #[inline]
@@ -90,7 +113,7 @@ impl<'l> Encoder<'l> {
         };
         let Some(room) = self.log.room(size_of::<u64>() + len + 2) else { return self.large(value) };
         room[..size_of::<u64>()].copy_from_slice(&header.to_le_bytes());
-        room[used..used + len].copy_from_slice(value);
+        copy_short(&mut room[used..used + len], value);
         room[used + len..used + len + 2].copy_from_slice(b"\r\n");
         self.log.advance(used + len + 2);
     }

@@ -1,7 +1,7 @@
 //! The bodies of the fuzz targets in `fuzz/`, which unit tests call too. Each panics on a broken invariant.
 
 use super::{Blob, Decoder, FrameKind, FromReply, Limits, Reply, Scan, Scanner, Token, Value, Verbatim};
-use crate::buf::{Glance, Chain, Segment, Spares};
+use crate::buf::{Chain, Glance, Segment, Spares};
 use crate::error::{Error, ProtocolError};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -89,12 +89,13 @@ fn read_as<T: FromReply>(frame: &[u8], validated: bool) {
     let chain = chain(frame, 3);
     let cut = T::from_reply(&mut Decoder::over(chain.segments()));
     assert!(!validated || whole.is_ok() == cut.is_ok(), "the result does not depend on segments");
-    let small = T::from_payload(Spares::default().copy_of(frame));
-    let held = T::from_payload(Spares::default().held(chain));
+    let small = T::from_payload(Spares::default().copy_of(frame, Glance::Unknown));
+    let held = T::from_payload(Spares::default().held(chain, Glance::Unknown));
     assert!(!validated || small.is_ok() == held.is_ok(), "the result does not depend on the place");
-    if validated && let Ok(Scan::Complete { glance, .. }) = Scanner::new(Limits::default(), true).advance(frame) {
-        let mut payload = Spares::default().copy_of(frame);
-        payload.set_glance(glance);
+    if validated
+        && let Ok(Scan::Complete { glance, .. }) = Scanner::new(Limits::default(), true).advance(frame)
+    {
+        let payload = Spares::default().copy_of(frame, glance);
         assert_eq!(T::from_payload(payload).is_ok(), small.is_ok(), "the result does not depend on a glance");
     }
 }
@@ -202,10 +203,10 @@ pub fn decode(data: &[u8]) {
         }
     }
     read_as_each_type(data, false);
-    if let Ok(reply) = Reply::from_payload(Spares::default().held(chain(data, 3))) {
+    if let Ok(reply) = Reply::from_payload(Spares::default().held(chain(data, 3), Glance::Unknown)) {
         let _ = (reply.as_bytes().is_some(), reply.chunks().count(), reply.is_null(), reply.value().is_ok());
     }
-    if let Ok(blob) = Blob::from_payload(Spares::default().held(chain(data, 3))) {
+    if let Ok(blob) = Blob::from_payload(Spares::default().held(chain(data, 3), Glance::Unknown)) {
         assert_eq!(blob.to_vec().len(), blob.len());
     }
 }

@@ -82,9 +82,7 @@ pub struct Blob(Payload);
 
 impl Blob {
     fn of_text(text: impl Into<Chain>) -> Self {
-        let mut payload = Payload::part(text.into());
-        payload.set_glance(Glance::Bare);
-        Blob(payload)
+        Blob(Payload::part(text.into(), Glance::Bare))
     }
 
     /// Where the string lies in the payload.
@@ -292,7 +290,7 @@ impl FromReply for Reply {
         let mut ahead = decoder.clone();
         ahead.skip_value()?;
         let len = ahead.position() - decoder.position();
-        Ok(Reply(Payload::part(keep(decoder, len)?)))
+        Ok(Reply(Payload::part(keep(decoder, len)?, Glance::Unknown)))
     }
 
     #[inline]

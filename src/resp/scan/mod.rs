@@ -193,14 +193,26 @@ impl Scanner {
     /// # Errors
     /// The bytes are not RESP or exceed a limit. The position in the stream is lost then: close the connection, or
     /// [`reset`](Self::reset) for another one.
-    #[inline(always)]
     pub fn advance(&mut self, bytes: &[u8]) -> Result<Scan, ProtocolError> {
-        if self.len == 0
-            && let Some((consumed, glance)) = leaf(bytes, self.leaf_max)
-        {
-            return Ok(Scan::Complete { consumed, kind: FrameKind::Reply, error: false, glance });
+        if let Some((frame, glance)) = self.peek_leaf(bytes) {
+            return Ok(Scan::Complete {
+                consumed: frame.len(),
+                kind: FrameKind::Reply,
+                error: false,
+                glance,
+            });
         }
         self.resume(bytes)
+    }
+
+    /// The frame at the front and what it is, when it is short and lies whole in `bytes`; nothing is taken.
+    #[inline(always)]
+    pub(crate) fn peek_leaf<'b>(&self, bytes: &'b [u8]) -> Option<(&'b [u8], Glance)> {
+        if self.len > 0 {
+            return None;
+        }
+        let (consumed, glance) = leaf(bytes, self.leaf_max)?;
+        Some((bytes.get(..consumed)?, glance))
     }
 
     #[inline(never)]
@@ -281,7 +293,12 @@ impl Scanner {
             };
             if complete {
                 self.check_frame(at)?;
-                let scan = Scan::Complete { consumed: at, kind: self.kind, error: self.error, glance: Glance::Unknown };
+                let scan = Scan::Complete {
+                    consumed: at,
+                    kind: self.kind,
+                    error: self.error,
+                    glance: Glance::Unknown,
+                };
                 self.begin_frame();
                 return Ok(scan);
             }

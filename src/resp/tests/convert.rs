@@ -1,6 +1,6 @@
 //! Replies to Rust types.
 
-use super::{read, reply};
+use super::{copy_of, held, read, reply};
 use crate::buf::{Chain, Segment};
 use crate::error::Error;
 use crate::resp::{Blob, Decoder, FromReply, Reply, Value, Verbatim};
@@ -109,14 +109,8 @@ fn unusual_types() {
             read::<Vec<Value>>(wire.as_bytes()).unwrap_err(),
             read::<Value>(wire.as_bytes()).unwrap_err(),
             read::<Result<Vec<bool>, Error>>(wire.as_bytes()).unwrap().unwrap_err(),
-            Blob::from_payload(
-                crate::buf::Spares::default().held(crate::resp::fuzzing::chain(wire.as_bytes(), 4)),
-            )
-            .unwrap_err(),
-            Reply::from_payload(
-                crate::buf::Spares::default().held(crate::resp::fuzzing::chain(wire.as_bytes(), 4)),
-            )
-            .unwrap_err(),
+            Blob::from_payload(held(crate::resp::fuzzing::chain(wire.as_bytes(), 4))).unwrap_err(),
+            Reply::from_payload(held(crate::resp::fuzzing::chain(wire.as_bytes(), 4))).unwrap_err(),
         ] {
             assert!(matches!(error, Error::Server(error) if error.message() == "SYNTAX invalid syntax"));
         }
@@ -219,35 +213,23 @@ fn tuples_and_nested_types() {
 
 #[test]
 fn blobs_lie_in_place() {
-    let blob = Blob::from_payload(crate::buf::Spares::default().copy_of(b"$5\r\nhello\r\n")).unwrap();
+    let blob = Blob::from_payload(copy_of(b"$5\r\nhello\r\n")).unwrap();
     assert_eq!((blob.as_slice(), blob.len()), (Some(&b"hello"[..]), 5));
-    let blob = Blob::from_payload(
-        crate::buf::Spares::default().held(crate::resp::fuzzing::chain(b"$5\r\nhello\r\n", 2)),
-    )
-    .unwrap();
+    let blob = Blob::from_payload(held(crate::resp::fuzzing::chain(b"$5\r\nhello\r\n", 2))).unwrap();
     assert_eq!((blob.as_slice(), blob.len()), (None, 5));
     assert_eq!(blob.chunks().collect::<Vec<_>>(), [&b"he"[..], b"ll", b"o"]);
     assert_eq!((blob.to_vec(), &blob.to_bytes()[..]), (b"hello".to_vec(), &b"hello"[..]));
     assert!(blob == b"hello"[..] && blob != b"hellO"[..] && blob != b"hell"[..]);
     assert_eq!(format!("{blob:?}"), "Blob(5 bytes)");
-    let empty =
-        Blob::from_payload(crate::buf::Spares::default().held(crate::resp::fuzzing::chain(b"$0\r\n\r\n", 3)))
-            .unwrap();
+    let empty = Blob::from_payload(held(crate::resp::fuzzing::chain(b"$0\r\n\r\n", 3))).unwrap();
     assert_eq!((empty.as_slice(), empty.is_empty(), empty.chunks().count()), (Some(&b""[..]), true, 0));
-    let verbatim = Blob::from_payload(
-        crate::buf::Spares::default().held(crate::resp::fuzzing::chain(b"=7\r\ntxt:abc\r\n", 100)),
-    )
-    .unwrap();
+    let verbatim = Blob::from_payload(held(crate::resp::fuzzing::chain(b"=7\r\ntxt:abc\r\n", 100))).unwrap();
     assert_eq!(verbatim.as_slice(), Some(&b"abc"[..]));
-    let streamed = Blob::from_payload(
-        crate::buf::Spares::default()
-            .held(crate::resp::fuzzing::chain(b"$?\r\n;2\r\nab\r\n;1\r\nc\r\n;0\r\n", 100)),
-    )
-    .unwrap();
+    let streamed =
+        Blob::from_payload(held(crate::resp::fuzzing::chain(b"$?\r\n;2\r\nab\r\n;1\r\nc\r\n;0\r\n", 100)))
+            .unwrap();
     assert_eq!(streamed.as_slice(), Some(&b"abc"[..]));
-    let null = Option::<Blob>::from_payload(
-        crate::buf::Spares::default().held(crate::resp::fuzzing::chain(b"$-1\r\n", 2)),
-    );
+    let null = Option::<Blob>::from_payload(held(crate::resp::fuzzing::chain(b"$-1\r\n", 2)));
     assert!(null.unwrap().is_none());
 }
 
@@ -261,8 +243,8 @@ fn elements_of_a_list_are_held_when_large() {
     let mut buffer = pool.take_free().unwrap();
     buffer.bytes()[..wire.len()].copy_from_slice(&wire);
     let chain = Chain::from(buffer.filled(wire.len()));
-    let blobs = Vec::<Blob>::from_payload(crate::buf::Spares::default().held(chain.clone())).unwrap();
-    let replies = Vec::<Reply>::from_payload(crate::buf::Spares::default().held(chain)).unwrap();
+    let blobs = Vec::<Blob>::from_payload(held(chain.clone())).unwrap();
+    let replies = Vec::<Reply>::from_payload(held(chain)).unwrap();
     assert_eq!((blobs[0].as_slice(), replies[0].as_bytes()), (Some(&b"abc"[..]), Some(&b"abc"[..])));
     assert_eq!((blobs[1].as_slice().unwrap().len(), replies[1].as_bytes().unwrap().len()), (2000, 2000));
     drop((blobs, replies));
@@ -279,7 +261,7 @@ fn replies_are_read_when_asked() {
     assert!(reply(b"_\r\n").is_null() && reply(b"*-1\r\n").is_null());
     assert_eq!(reply(b"|1\r\n+a\r\n+b\r\n$1\r\nx\r\n").as_bytes(), Some(&b"x"[..]));
     assert_eq!(reply(b"+OK\r\n").as_bytes(), Some(&b"OK"[..]));
-    let cut = Reply::from_payload(crate::buf::Spares::default().held({
+    let cut = Reply::from_payload(held({
         let mut chain = Chain::default();
         chain.push(Segment::copy_of(b"$4\r\nab"));
         chain.push(Segment::copy_of(b"cd\r\n"));

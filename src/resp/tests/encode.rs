@@ -1,5 +1,6 @@
 //! Arguments to bytes.
 
+use super::held;
 use crate::buf::{Log, Transmit};
 use crate::resp::{Blob, Decoder, Encoder, FromReply, ToArg, ToArgs};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,10 +57,7 @@ fn each_type() {
     assert_eq!(args(BTreeMap::from([("a", 1), ("b", 2)])), ["a", "1", "b", "2"]);
     assert_eq!(args(BTreeSet::from(["b", "a"])), ["a", "b"]);
     assert_eq!(args(Box::new("a")), ["a"]);
-    let blob = Blob::from_payload(
-        crate::buf::Spares::default().held(crate::resp::fuzzing::chain(b"$5\r\nhello\r\n", 2)),
-    )
-    .unwrap();
+    let blob = Blob::from_payload(held(crate::resp::fuzzing::chain(b"$5\r\nhello\r\n", 2))).unwrap();
     assert_eq!(args(blob), ["hello"]);
 }
 

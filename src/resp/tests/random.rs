@@ -1,5 +1,6 @@
 //! Random values there and back, over random segments.
 
+use super::held;
 use crate::buf::{Chain, Segment};
 use crate::error::ServerError;
 use crate::resp::fuzzing::{check_frame, frames};
@@ -69,7 +70,7 @@ proptest! {
             cut(frame, &cuts).into_iter().for_each(|piece| chain.push(Segment::copy_of(piece)));
             prop_assert_eq!(&Value::decode(&mut Decoder::over(chain.segments())).unwrap(), value);
             if !error {
-                let reply = Reply::from_payload(crate::buf::Spares::default().held(chain)).unwrap();
+                let reply = Reply::from_payload(held(chain)).unwrap();
                 prop_assert_eq!(&reply.value().unwrap(), value);
                 let joined: Vec<u8> = reply.chunks().flatten().copied().collect();
                 prop_assert_eq!(joined.as_slice(), value.as_bytes().filter(|_| !matches!(value, Value::Simple(_)) || !joined.is_empty()).unwrap_or_default());
