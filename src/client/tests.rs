@@ -381,6 +381,24 @@ fn the_least_busy_connection_gets_the_call() {
     }
 }
 
+#[test]
+fn connections_that_hang_are_left_alone() {
+    let mut desk = Desk::up(options().connections(3));
+    let lively = desk.dials[1];
+    let mut answered = 0;
+    let sent = |desk: &Desk, id| desk.sends.iter().filter(|(to, _)| *to == id).count();
+    for _ in 0..200 {
+        desk.call("x");
+        while answered < sent(&desk, lively) {
+            answered += 1;
+            desk.receive(lively, "+v\r\n");
+        }
+    }
+    for id in desk.dials.clone() {
+        assert!(id == lively || sent(&desk, id) < 5, "{} calls to one that hangs", sent(&desk, id));
+    }
+}
+
 // H18: when the reply has arrived, it wins over a deadline that has passed.
 #[test]
 fn a_late_turn_prefers_the_reply() {

@@ -118,28 +118,34 @@ impl Side {
     }
 }
 
-/// Writes all callers' commands at once, reads until all replies are there.
+/// Writes all callers' commands at once, over all connections, then reads until all replies are there.
 fn floor(load: &Load<'_>) -> Cost {
     let address = load.url.trim_start_matches("redis://");
-    let mut stream = TcpStream::connect(address).expect("connects");
-    stream.set_nodelay(true).expect("a TCP socket");
-    stream.write_all(&Kind::set_up()).expect("writes");
     let mut buffer = vec![0; 64 * 1024];
-    let mut left = b"+OK\r\n+OK\r\n".len();
-    while left > 0 {
-        left -= stream.read(&mut buffer).expect("reads");
-    }
-    let wave = load.command.frame().repeat(load.callers);
-    let rounds = load.operations.div_ceil(load.callers as u64);
+    let connect = |_| {
+        let mut stream = TcpStream::connect(address).expect("connects");
+        stream.set_nodelay(true).expect("a TCP socket");
+        stream.write_all(&Kind::set_up()).expect("writes");
+        stream.read_exact(&mut buffer[..b"+OK\r\n+OK\r\n".len()]).expect("reads");
+        stream
+    };
+    let mut streams: Vec<TcpStream> = (0..load.connections).map(connect).collect();
+    let share = load.callers.div_ceil(streams.len());
+    let wave = load.command.frame().repeat(share);
+    let rounds = load.operations.div_ceil((share * streams.len()) as u64);
     let meter = Meter::start();
     for _ in 0..rounds {
-        stream.write_all(&wave).expect("writes");
-        let mut left = load.command.reply_len() * load.callers;
-        while left > 0 {
-            left -= stream.read(&mut buffer).expect("reads");
+        for stream in &mut streams {
+            stream.write_all(&wave).expect("writes");
+        }
+        for stream in &mut streams {
+            let mut left = load.command.reply_len() * share;
+            while left > 0 {
+                left -= stream.read(&mut buffer).expect("reads");
+            }
         }
     }
-    meter.stop(rounds * load.callers as u64)
+    meter.stop(rounds * (share * streams.len()) as u64)
 }
 
 /// Callers in a closed loop on one client.
