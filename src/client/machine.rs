@@ -266,6 +266,8 @@ impl ClientMachine {
         match same.or_else(|| self.choose()) {
             Some(index) => {
                 self.enter(ticket, index, encode);
+                // It may have brought fewer bytes than were reserved for it.
+                self.grant();
                 Admission::Entered
             }
             None => {
@@ -563,7 +565,7 @@ impl ClientMachine {
         let Some(place) = self.tickets.place(ticket) else { return };
         let place = *place;
         // What the engine has may still reach the kernel; what a finished send left behind will not.
-        let (stage, delivery, connection) = match place {
+        let (stage, delivery) = match place {
             Place::Entered { connection, number } => {
                 let connection = &self.connections[usize::from(connection)];
                 let (stage, delivery) = match connection.progress(number) {
@@ -572,11 +574,12 @@ impl ClientMachine {
                     Progress::Cut => (Stage::Writing, Delivery::NotExecuted),
                     Progress::Taken => (Stage::AwaitingReply, Delivery::MaybeExecuted),
                 };
-                (stage, delivery, Some(connection))
+                (stage, delivery)
             }
-            _ => (Stage::WaitingForCapacity, Delivery::NotExecuted, None),
+            _ => (Stage::WaitingForCapacity, Delivery::NotExecuted),
         };
-        let endpoint = connection.map(|connection| connection.endpoint().into());
+        // All connections of a client go to the same place.
+        let endpoint = self.connections.first().map(|connection| connection.endpoint().into());
         let error =
             Error::Timeout(Box::new(TimeoutError { command: None, budget, stage, endpoint, delivery }));
         self.tickets.fail(ticket, error, &mut self.wakers);

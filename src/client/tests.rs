@@ -227,6 +227,24 @@ fn the_byte_quota_stops_admission() {
     assert!(desk.machine.is_granted(waiting));
 }
 
+// One byte that is free calls those whom it will serve, not all who wait.
+#[test]
+fn a_free_byte_does_not_call_the_whole_line() {
+    let mut desk = Desk::up(options().max_queued_bytes(25));
+    let id = desk.last();
+    let sent: Vec<_> = (0..3).map(|_| desk.call("0123456789")).collect();
+    let waiting: Vec<_> = (0..100).map(|_| desk.call("0123456789")).collect();
+    desk.receive(id, "+1\r\n+2\r\n");
+    let granted = |desk: &mut Desk| waiting.iter().filter(|ticket| desk.machine.is_granted(**ticket)).count();
+    assert_eq!(granted(&mut desk), 2);
+    for ticket in &waiting[..2] {
+        assert_eq!(desk.machine.admit(*ticket, |log| log.append(b"0123456789")), Admission::Entered);
+    }
+    desk.pump();
+    assert_eq!(granted(&mut desk), 0);
+    assert!(sent.len() == 3 && desk.machine.held().0 == 103);
+}
+
 // CONN-031, CONN-112: each stage, on time, with its delivery.
 #[test]
 fn deadlines_in_every_stage() {

@@ -18,7 +18,7 @@ pub trait Command {
     /// The command's name, for errors.
     fn name(&self) -> CommandName;
 
-    /// Whether it may enter the shared connection (CONN-033, CONN-142). Checked before anything is queued.
+    /// Whether it may enter the shared connection. Checked before anything is queued.
     fn check(&self, _allow_admin: bool) -> Result<(), Error> {
         Ok(())
     }

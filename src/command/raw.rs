@@ -29,8 +29,9 @@ impl Raw {
 
     /// Appends an argument, or several when the value stands for several (slices, maps, tuples).
     pub fn arg(&mut self, value: impl ToArgs) {
-        self.count += value.count();
-        value.write(&mut Encoder::new(&mut self.args));
+        let mut encoder = Encoder::new(&mut self.args);
+        value.write(&mut encoder);
+        self.count += encoder.written();
     }
 
     fn bytes(&self) -> Transmit {
@@ -59,8 +60,9 @@ impl Command for Raw {
     fn encode(&self, encoder: &mut Encoder<'_>) {
         encoder.begin(1 + self.count);
         encoder.arg(self.name.as_bytes());
+        encoder.encoded(b"", self.count);
         for slice in self.bytes() {
-            encoder.raw(&slice);
+            encoder.encoded(&slice, 0);
         }
     }
 }

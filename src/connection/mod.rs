@@ -130,12 +130,13 @@ impl Connection {
         matches!(self.state, State::Down)
     }
 
-    /// True when one more command fits, besides `reserved` others.
+    /// True when one more command fits, besides `reserved` others. (How many bytes those will bring is a guess: without
+    /// one, every byte that becomes free would call all who wait, for one of them to get it.)
     #[inline]
     pub fn has_room(&self, reserved: usize) -> bool {
         self.is_ready()
             && self.pipeline.in_flight() + reserved < self.config.inflight_max
-            && self.pipeline.bytes() < self.config.queued_bytes_max
+            && self.pipeline.bytes_with(reserved) < self.config.queued_bytes_max
     }
 
     /// Commands queued or awaiting their reply.

@@ -48,6 +48,8 @@ pub struct Pipeline {
     sending: VecDeque<(u64, u64)>,
     /// Entries that are not gaps.
     live: usize,
+    /// Bytes of the last frame, as a guess of the next.
+    last_len: u64,
 }
 
 impl Pipeline {
@@ -63,6 +65,7 @@ impl Pipeline {
             gaps: VecDeque::new(),
             sending: VecDeque::new(),
             live: 0,
+            last_len: 0,
         }
     }
 
@@ -74,6 +77,12 @@ impl Pipeline {
     /// Bytes of those commands.
     pub fn bytes(&self) -> u64 {
         self.log.len()
+    }
+
+    /// What those bytes will be when `count` more commands like the last one have come.
+    #[inline]
+    pub fn bytes_with(&self, count: usize) -> u64 {
+        self.log.len().saturating_add(self.last_len.saturating_mul(count as u64))
     }
 
     /// Appends one frame, written by `encode`, and tells its number.
@@ -94,8 +103,10 @@ impl Pipeline {
         let torn = Torn(self, start);
         encode(&mut torn.0.log);
         std::mem::forget(torn);
-        self.entries.push_back(Entry { ticket: Some(ticket), end: self.log.end(), is_gap: false });
+        let end = self.log.end();
+        self.entries.push_back(Entry { ticket: Some(ticket), end, is_gap: false });
         self.live += 1;
+        self.last_len = end - start;
         self.first + self.entries.len() as u64 - 1
     }
 

@@ -1,6 +1,7 @@
 //! A call: one command on its way, which is itself the future of its reply.
 
 use super::shared::Shared;
+use crate::buf::Log;
 use crate::client::Admission;
 use crate::command::{Command, Raw};
 use crate::error::{Delivery, Error, Result};
@@ -46,6 +47,14 @@ enum State {
     Over,
 }
 
+/// Writes the frame; true when it is what it announced.
+#[inline(always)]
+fn encode(command: &impl Command, log: &mut Log) -> bool {
+    let mut encoder = Encoder::new(log);
+    command.encode(&mut encoder);
+    encoder.is_whole()
+}
+
 impl<C, T> Call<C, T> {
     pub(super) fn new(shared: Rc<Shared>, command: C) -> Self {
         Self {
@@ -84,19 +93,29 @@ impl<C: Command, T: FromReply> Call<C, T> {
         let (command, own) = (&self.command, self.timeout);
         let shared = &self.entry.shared;
         command.check(shared.look(|machine| machine.allow_admin()))?;
+        let mut is_whole = true;
         let submitted = shared.with(|machine| {
             let timeout = match own {
                 Timeout::OfClient => machine.default_timeout(),
                 Timeout::Own(timeout) => timeout,
             };
-            machine.submit(timeout, cx.waker(), |log| command.encode(&mut Encoder::new(log)))
+            machine.submit(timeout, cx.waker(), |log| is_whole = encode(command, log))
         });
         self.entry.state = match submitted {
-            Some((ticket, Admission::Entered)) => State::Entered(ticket),
+            Some((ticket, Admission::Entered)) if is_whole => State::Entered(ticket),
             Some((ticket, Admission::Waiting)) => State::Waiting(ticket),
+            Some((ticket, Admission::Entered)) => return Err(self.take_back(ticket)),
             None => return Err(Error::Closed(Delivery::NotExecuted)),
         };
         Ok(())
+    }
+
+    /// A frame that is not what it announced would swallow what follows it. Nothing was sent yet, and nothing will be.
+    #[cold]
+    fn take_back(&mut self, ticket: TicketId) -> Error {
+        self.entry.state = State::Over;
+        self.entry.withdraw(ticket);
+        Error::invalid("command", "it did not write the arguments that it announced")
     }
 
     /// The error of a call that failed; otherwise the caller will be woken.
@@ -126,9 +145,14 @@ impl<C: Command, T: FromReply> Call<C, T> {
             State::Waiting(ticket) => {
                 let command = &self.command;
                 if self.entry.shared.look(|machine| machine.is_granted(ticket)) {
-                    let encode = |log: &mut _| command.encode(&mut Encoder::new(log));
+                    let mut is_whole = true;
+                    let encode = |log: &mut _| is_whole = encode(command, log);
                     if self.entry.shared.with(|machine| machine.admit(ticket, encode)) == Admission::Entered {
                         self.entry.state = State::Entered(ticket);
+                    }
+                    if !is_whole {
+                        let error = self.take_back(ticket);
+                        return Poll::Ready(self.named(error));
                     }
                 }
                 self.ask(ticket, cx)

@@ -34,7 +34,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects every connection, or fails with the first error (CONN-001, CONN-002).
+    /// Connects every connection, or fails with the first error.
     ///
     /// # Errors
     /// [`Error::Config`] and [`Error::InvalidArgument`] before any I/O; then whatever ended the first attempt.
@@ -49,7 +49,7 @@ impl Client {
         Ok(client)
     }
 
-    /// A client that connects with its first command (CONN-003, CONN-004).
+    /// A client that connects with its first command.
     ///
     /// # Errors
     /// [`Error::Config`] and [`Error::InvalidArgument`].
@@ -90,7 +90,7 @@ impl Client {
     /// Any command, by name. The words of a subcommand may stand in the name: `client.cmd("CONFIG GET").arg("*")`.
     ///
     /// Commands that block or change the connection are refused with [`Error::InvalidArgument`], administration
-    /// commands too unless `allow_admin` is set (CONN-033, CONN-142).
+    /// commands too unless `allow_admin` is set.
     pub fn cmd<T>(&self, name: &str) -> Call<Raw, T> {
         self.call(Raw::new(name))
     }
@@ -100,7 +100,7 @@ impl Client {
         Call::new(self.shared.clone(), command)
     }
 
-    /// True when a command could go out now (CONN-133). No I/O.
+    /// True when a command could go out now. No I/O.
     pub fn is_connected(&self) -> bool {
         self.shared.look(|machine| machine.is_connected())
     }

@@ -3,10 +3,10 @@
 use crate::error::ConnectionFailure;
 use crate::id::ConnectionId;
 use crate::io::{Answer, Completion, Resolver};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::Write;
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,22 +21,32 @@ impl Resolver for SystemResolver {
             let found = (host.as_str(), port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
             answer.send(found.map_err(|error| error.to_string()));
         };
-        // A thread that cannot be started drops the answer, and the connect deadline ends the attempt.
+        // A thread that cannot be started drops the answer, which says so.
         // `getaddrinfo` blocks, and the driver's thread must not.
         drop(std::thread::Builder::new().name("respiral-resolve".into()).spawn(look_up));
     }
 }
 
-type Found = Vec<(ConnectionId, Result<Vec<std::net::SocketAddr>, String>)>;
+type Addresses = Result<Vec<SocketAddr>, String>;
 
-/// Look-ups under way.
+/// One question, and the connections that wait for its answer.
+struct LookUp {
+    serial: u64,
+    host: Rc<str>,
+    port: u16,
+    askers: Vec<ConnectionId>,
+}
+
+/// Look-ups under way: one per name, however many connections ask.
 pub(super) struct LookUps {
     resolver: Rc<dyn Resolver>,
-    found: Arc<Mutex<Found>>,
+    /// Serial numbers and their answers.
+    found: Arc<Mutex<Vec<(u64, Addresses)>>>,
     /// `None` after the end.
     notifier: Option<Arc<File>>,
-    /// How many have not been collected; the lock is taken only while there are some.
-    pending: Cell<usize>,
+    /// Those that have not been collected; the lock is taken only while there are some.
+    pending: RefCell<Vec<LookUp>>,
+    serial: Cell<u64>,
 }
 
 impl LookUps {
@@ -45,17 +55,26 @@ impl LookUps {
             resolver: resolver.unwrap_or_else(|| Rc::new(SystemResolver)),
             found: Arc::default(),
             notifier: Some(Arc::new(File::from(notifier))),
-            pending: Cell::new(0),
+            pending: RefCell::default(),
+            serial: Cell::new(0),
         }
     }
 
-    /// What a look-up needs; it is started by the caller, since a resolver is user code.
-    pub fn prepare(&self, id: ConnectionId) -> Option<(Rc<dyn Resolver>, Answer)> {
+    /// What a look-up needs; it is started by the caller, since a resolver is user code. `None`: it is under way, or
+    /// everything is over.
+    pub fn prepare(&self, id: ConnectionId, host: &Rc<str>, port: u16) -> Option<(Rc<dyn Resolver>, Answer)> {
         let notifier = self.notifier.clone()?;
-        self.pending.set(self.pending.get() + 1);
+        let mut pending = self.pending.borrow_mut();
+        if let Some(known) = pending.iter_mut().find(|known| known.host == *host && known.port == port) {
+            known.askers.push(id);
+            return None;
+        }
+        let serial = self.serial.get();
+        self.serial.set(serial + 1);
+        pending.push(LookUp { serial, host: host.clone(), port, askers: vec![id] });
         let found = self.found.clone();
         let answer = Answer::new(move |result| {
-            found.lock().unwrap_or_else(PoisonError::into_inner).push((id, result));
+            found.lock().unwrap_or_else(PoisonError::into_inner).push((serial, result));
             // A full counter is readable as well.
             let _ = (&*notifier).write(&1u64.to_ne_bytes());
         });
@@ -69,20 +88,26 @@ impl LookUps {
 
     /// True when an answer waits to be collected.
     pub fn has_answer(&self) -> bool {
-        self.pending.get() > 0 && !self.found.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        !self.pending.borrow().is_empty()
+            && !self.found.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     pub fn collect(&self, out: &mut Vec<Completion>) {
-        if self.pending.get() == 0 {
+        let mut pending = self.pending.borrow_mut();
+        if pending.is_empty() {
             return;
         }
-        for (id, result) in self.found.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            self.pending.set(self.pending.get() - 1);
-            out.push(match result {
-                Ok(addresses) if !addresses.is_empty() => Completion::Resolved { id, addresses },
-                Ok(_) => failed(id, "no address"),
-                Err(text) => failed(id, &text),
-            });
+        for (serial, result) in self.found.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let Some(at) = pending.iter().position(|known| known.serial == serial) else { continue };
+            for id in pending.swap_remove(at).askers {
+                out.push(match &result {
+                    Ok(addresses) if !addresses.is_empty() => {
+                        Completion::Resolved { id, addresses: addresses.clone() }
+                    }
+                    Ok(_) => failed(id, "no address"),
+                    Err(text) => failed(id, text),
+                });
+            }
         }
     }
 }

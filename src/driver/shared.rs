@@ -160,7 +160,7 @@ impl Shared {
         let any = self.core.borrow_mut().flush(now)?;
         let names = std::mem::take(&mut self.core.borrow_mut().names);
         for (id, host, port) in names {
-            let start = self.core.borrow().look_ups.prepare(id);
+            let start = self.core.borrow().look_ups.prepare(id, &host, port);
             if let Some((resolver, answer)) = start {
                 resolver.resolve(&host, port, answer);
             }
@@ -239,7 +239,10 @@ impl Shared {
             if self.driver_gone.get() || self.driver_never_ran.get() || !self.is_over() {
                 return Poll::Ready(());
             }
-            self.joiners.borrow_mut().push(cx.waker().clone());
+            let mut joiners = self.joiners.borrow_mut();
+            if !joiners.iter().any(|known| known.will_wake(cx.waker())) {
+                joiners.push(cx.waker().clone());
+            }
             Poll::Pending
         })
         .await;
@@ -254,9 +257,7 @@ impl Shared {
             }
         }
         let mut rest = Rest(wakers.drain(..));
-        while let Some(waker) = rest.0.next() {
-            waker.wake();
-        }
+        rest.0.by_ref().for_each(Waker::wake);
         drop(rest);
         self.wakers.set(wakers);
     }

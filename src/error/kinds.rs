@@ -93,7 +93,7 @@ impl fmt::Display for ConnectionError {
     }
 }
 
-/// How far a command had come when its deadline passed (CONN-112).
+/// How far a command had come when its deadline passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Stage {

@@ -129,7 +129,7 @@ impl ServerError {
         self
     }
 
-    /// CONN-129: the server could not serve the command now and may later.
+    /// The server could not serve the command now and may later.
     pub fn is_transient(&self) -> bool {
         matches!(
             self.code(),

@@ -9,20 +9,31 @@ pub trait Resolver {
     fn resolve(&self, host: &str, port: u16, answer: Answer);
 }
 
-/// Where a resolver puts its result: the addresses in the order in which to try them, or what went wrong.
-pub struct Answer {
-    #[allow(clippy::type_complexity)]
-    deliver: Box<dyn FnOnce(Result<Vec<SocketAddr>, String>) + Send>,
-}
+/// What is done with a result.
+type Deliver = Box<dyn FnOnce(Result<Vec<SocketAddr>, String>) + Send>;
+
+/// Where a resolver puts its result: the addresses in the order in which to try them, or what went wrong. Dropped
+/// without one, it says so.
+pub struct Answer(Option<Deliver>);
 
 impl Answer {
     /// An answer that is given to `deliver`.
     pub fn new(deliver: impl FnOnce(Result<Vec<SocketAddr>, String>) + Send + 'static) -> Self {
-        Self { deliver: Box::new(deliver) }
+        Self(Some(Box::new(deliver)))
     }
 
     /// Ends the look-up.
-    pub fn send(self, result: Result<Vec<SocketAddr>, String>) {
-        (self.deliver)(result);
+    pub fn send(mut self, result: Result<Vec<SocketAddr>, String>) {
+        if let Some(deliver) = self.0.take() {
+            deliver(result);
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(deliver) = self.0.take() {
+            deliver(Err("the resolver gave no answer".to_owned()));
+        }
     }
 }

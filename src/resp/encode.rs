@@ -9,20 +9,24 @@ use crate::buf::Log;
 /// use respiral::resp::Encoder;
 /// let mut log = Log::new(4096);
 /// let mut encoder = Encoder::new(&mut log);
-/// encoder.raw(b"*2\r\n$3\r\nGET\r\n");
+/// encoder.begin(2);
+/// encoder.arg(b"GET");
 /// encoder.arg(b"key:123");
-/// encoder.finish();
+/// assert!(encoder.is_whole());
 /// assert_eq!(log.len(), 26);
 /// ```
 ///
-/// A command is either begun with [`begin`](Self::begin), or by a [`raw`](Self::raw) prefix that says how many
-/// arguments follow. Debug builds check at [`finish`](Self::finish) that so many were written.
+/// A command is begun once, with [`begin`](Self::begin) or [`begin_with`](Self::begin_with), and then so many arguments
+/// are written as were announced. One that [is not whole](Self::is_whole) is never sent: what follows it on the connection
+/// would be taken for a part of it.
 pub struct Encoder<'l> {
     log: &'l mut Log,
-    /// Arguments announced by `begin` and not written yet.
-    #[cfg(debug_assertions)]
-    missing: Option<usize>,
+    /// Arguments to come, as it was announced; `TWICE` when that was done again.
+    announced: usize,
+    written: usize,
 }
+
+const TWICE: usize = usize::MAX;
 
 /// Copies a key or another short value without a call: two words that may overlap.
 #[inline(always)]
@@ -51,40 +55,56 @@ impl<'l> Encoder<'l> {
     /// An encoder of one command.
     #[inline]
     pub fn new(log: &'l mut Log) -> Self {
-        Self {
-            log,
-            #[cfg(debug_assertions)]
-            missing: None,
-        }
+        Self { log, announced: 0, written: 0 }
     }
 
     /// Begins a command of `count` arguments, its name included.
     pub fn begin(&mut self, count: usize) {
-        #[cfg(debug_assertions)]
-        {
-            debug_assert!(self.missing.is_none(), "a command is begun once");
-            self.missing = Some(count);
-        }
+        self.announce(count);
         match u8::try_from(count) {
             Ok(count @ 0..=9) => self.log.append(&[b'*', b'0' + count, b'\r', b'\n']),
             _ => self.header(b'*', count),
         }
     }
 
-    /// Appends bytes as they are: a static prefix of the command, its header and first arguments. In debug builds they
-    /// do not count as arguments; with a header in the prefix, nothing is counted.
+    /// Begins a command with a prefix that was encoded before: its header and its first arguments. `following` arguments
+    /// are to come.
+    ///
+    /// ```
+    /// # let mut log = respiral::buf::Log::new(4096);
+    /// let mut encoder = respiral::resp::Encoder::new(&mut log);
+    /// encoder.begin_with(b"*2\r\n$3\r\nGET\r\n", 1);
+    /// encoder.arg(b"key:123");
+    /// assert!(encoder.is_whole());
+    /// ```
     #[inline]
-    pub fn raw(&mut self, bytes: &[u8]) {
-        self.log.append(bytes);
+    pub fn begin_with(&mut self, prefix: &'static [u8], following: usize) {
+        // The prefix counts as one.
+        self.announce(1 + following);
+        self.written += 1;
+        self.log.append(prefix);
     }
 
     #[inline]
-    fn count_argument(&mut self) {
-        #[cfg(debug_assertions)]
-        if let Some(missing) = &mut self.missing {
-            debug_assert!(*missing > 0, "more arguments than announced");
-            *missing -= 1;
-        }
+    fn announce(&mut self, count: usize) {
+        self.announced = if self.announced == 0 { count } else { TWICE };
+    }
+
+    /// Appends `count` arguments that were encoded before.
+    pub(crate) fn encoded(&mut self, bytes: &[u8], count: usize) {
+        self.written += count;
+        self.log.append(bytes);
+    }
+
+    /// Arguments written so far.
+    pub fn written(&self) -> usize {
+        self.written
+    }
+
+    /// True when a command was begun and has all its arguments.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.announced == self.written && self.written > 0
     }
 
     /// `$5\r\n` and its like.
@@ -100,7 +120,7 @@ impl<'l> Encoder<'l> {
     /// One argument.
     #[inline]
     pub fn arg(&mut self, value: &[u8]) {
-        self.count_argument();
+        self.written += 1;
         let len = value.len();
         // `$n\r\n` or `$nn\r\n` in one word, which is written whole; what follows overwrites its rest.
         let (header, used) = match len {
@@ -127,7 +147,7 @@ impl<'l> Encoder<'l> {
 
     /// One argument that lies in pieces.
     pub fn chunks<'c>(&mut self, chunks: impl Iterator<Item = &'c [u8]> + Clone) {
-        self.count_argument();
+        self.written += 1;
         self.header(b'$', chunks.clone().map(<[u8]>::len).sum());
         chunks.for_each(|chunk| self.log.append(chunk));
         self.log.append(b"\r\n");
@@ -167,16 +187,5 @@ impl<'l> Encoder<'l> {
         let len = 48 - cursor.len();
         debug_assert!(written.is_ok(), "the shortest text of a float has at most 25 bytes");
         self.arg(&text[..len]);
-    }
-
-    /// The command is complete.
-    #[inline]
-    pub fn finish(self) {
-        #[cfg(debug_assertions)]
-        debug_assert!(
-            matches!(self.missing, None | Some(0)),
-            "fewer arguments than announced: {:?}",
-            self.missing
-        );
     }
 }

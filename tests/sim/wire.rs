@@ -51,7 +51,7 @@ impl Command {
             }
             Command::Fail => {}
         }
-        encoder.finish();
+        assert!(encoder.is_whole());
     }
 }
 

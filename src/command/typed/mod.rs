@@ -35,7 +35,7 @@ macro_rules! fixed {
 
             #[inline]
             fn encode(&self, encoder: &mut crate::resp::Encoder<'_>) {
-                encoder.raw($prefix);
+                encoder.begin_with($prefix, 0 $(+ { let _ = stringify!($field); 1 })*);
                 $(crate::resp::ToArgs::write(&self.$field, encoder);)*
             }
         }
@@ -122,7 +122,7 @@ mod tests {
         let mut log = Log::new(64);
         let mut encoder = Encoder::new(&mut log);
         command.encode(&mut encoder);
-        encoder.finish();
+        assert!(encoder.is_whole());
         let mut slices = Transmit::new();
         log.slices(0, log.end(), &mut slices);
         let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();

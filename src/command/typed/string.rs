@@ -99,7 +99,7 @@ impl<K: ToArg, V: ToArg> Command for Set<K, V> {
     #[inline]
     fn encode(&self, encoder: &mut Encoder<'_>) {
         if self.expiry.is_none() && self.condition.is_none() && !self.get {
-            encoder.raw(b"*3\r\n$3\r\nSET\r\n");
+            encoder.begin_with(b"*3\r\n$3\r\nSET\r\n", 2);
             self.key.write(encoder);
             self.value.write(encoder);
             return;

@@ -3,6 +3,7 @@
 use crate::host::{Host, spawn};
 use crate::kit::{Kit, descriptors, descriptors_at_rest, inside, inside_with, pause, poll_once, until};
 use respiral::error::{ConnectionFailure, Stage};
+use respiral::io::{Answer, Resolver};
 use respiral::{Client, ConnectOptions, Delivery, EngineKind, Error, Protocol, Runtime};
 use respiral_testkit::{Accept, Server};
 use std::cell::Cell;
@@ -484,6 +485,39 @@ pub fn host_names<H: Host>(engine: EngineKind) {
         assert_eq!(client.incr("n").await.unwrap(), 1);
         client.close().await;
         let error = Client::connect_on(H::runtime(), named("no-such-host.invalid")).await.unwrap_err();
+        let Error::Connection(error) = &error else { panic!("{error:?}") };
+        assert!(matches!(error.failure, ConnectionFailure::Resolve(_)), "{error:?}");
+    });
+}
+
+/// Connections that ask for the same name at the same time share a look-up; later ones ask anew. A resolver that drops
+/// the question ends the attempt.
+pub fn look_ups_are_shared<H: Host>(engine: EngineKind) {
+    #[derive(Default)]
+    struct Scripted {
+        questions: Cell<u32>,
+    }
+    impl Resolver for Scripted {
+        fn resolve(&self, host: &str, port: u16, answer: Answer) {
+            self.questions.set(self.questions.get() + 1);
+            if host == "known" {
+                answer.send(Ok(vec![([127, 0, 0, 1], port).into()]));
+            }
+        }
+    }
+    inside::<H>(engine, async |kit| {
+        let port = kit.server.addr().port();
+        let resolver = Rc::new(Scripted::default());
+        let named =
+            |host| ConnectOptions::tcp(host, port).engine(kit.engine_options()).resolver(resolver.clone());
+        let client = kit.connect_with(named("known").connections(50)).await;
+        assert_eq!((resolver.questions.get(), kit.server.connections_accepted()), (1, 50));
+        kit.server.open_connections().close();
+        until::<H>("all are back", || kit.server.connections_accepted() == 100).await;
+        assert_eq!(client.incr("n").await.unwrap(), 1);
+        assert!(resolver.questions.get() > 1);
+        client.close().await;
+        let error = Client::connect_on(H::runtime(), named("unknown")).await.unwrap_err();
         let Error::Connection(error) = &error else { panic!("{error:?}") };
         assert!(matches!(error.failure, ConnectionFailure::Resolve(_)), "{error:?}");
     });

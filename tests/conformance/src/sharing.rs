@@ -2,7 +2,9 @@
 
 use crate::host::{Host, spawn};
 use crate::kit::{Kit, inside, inside_with, pause, poll_once, until};
+use respiral::command::Command;
 use respiral::error::Stage;
+use respiral::resp::{Encoder, ToArgs};
 use respiral::{Blob, Client, ConnectOptions, Delivery, EngineKind, EngineOptions, Error, Protocol, Value};
 use respiral_testkit::{Action, Server};
 use std::io::{Read, Write};
@@ -279,6 +281,40 @@ pub fn byte_limit<H: Host>(engine: EngineKind) {
         for task in tasks {
             task.result().await;
         }
+        client.close().await;
+    });
+}
+
+/// A command of the user's that does not write what it announced is refused, and never sent: the server would take what
+/// follows for a part of it.
+pub fn torn_frames_are_not_sent<H: Host>(engine: EngineKind) {
+    /// `GET k` that announces so many arguments.
+    struct Lying(usize);
+    impl Command for Lying {
+        fn name(&self) -> respiral::error::CommandName {
+            "GET".into()
+        }
+
+        fn encode(&self, encoder: &mut Encoder<'_>) {
+            encoder.begin(self.0);
+            ("GET", "k").write(encoder);
+        }
+    }
+    inside::<H>(engine, async |kit| {
+        let client = kit.connect_with(kit.options().max_inflight_commands(1)).await;
+        for announced in [0, 1, 3] {
+            let torn = client.call::<_, Value>(Lying(announced)).await.unwrap_err();
+            let Error::InvalidArgument(invalid) = &torn else { panic!("{announced}: {torn:?}") };
+            assert_eq!((&*invalid.what, torn.delivery()), ("command", Delivery::NotExecuted));
+            // This one has to wait for room.
+            let (mut first, mut torn) = (client.incr("n"), client.call::<_, Value>(Lying(announced)));
+            assert!(poll_once(&mut first).is_pending() && poll_once(&mut torn).is_pending());
+            first.await.unwrap();
+            let torn = torn.await.unwrap_err();
+            assert!(matches!(torn, Error::InvalidArgument(_)), "{announced}: {torn:?}");
+        }
+        assert_eq!(client.incr("n").await.unwrap(), 4);
+        assert_eq!(client.call::<_, Option<i64>>(Lying(2)).await.unwrap(), None);
         client.close().await;
     });
 }
