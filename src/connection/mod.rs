@@ -7,6 +7,8 @@
 //!   │      Closed          ▼                    ▼                     ▼                     ▼ protocol error
 //!   └───────────────────────────────────── Closing ◀────────────────────────────────────────┘
 //! ```
+//! (`Pausing`, between two `Connecting`, is for a Unix listener whose backlog is full.)
+//!
 //! It does no I/O: completions go in by `handle_*`, [`Op`]s come out of [`poll_op`](Connection::poll_op), and
 //! [`next_deadline`](Connection::next_deadline) says when [`handle_timeout`](Connection::handle_timeout) is due. A
 //! socket that failed is always closed through the engine first, since only then is it known how many bytes the
@@ -40,13 +42,24 @@ enum State {
     Down,
     Resolving,
     Connecting,
+    /// The listener's backlog was full; there is no socket until the next try.
+    Pausing {
+        again: Instant,
+    },
     SettingUp(Box<Handshake>),
     Ready,
-    Closing { error: Option<Error>, was_ready: bool },
+    Closing {
+        error: Option<Error>,
+        was_ready: bool,
+    },
 }
 
 /// A connection that was up for so long has not been lost at once.
 const LASTED: Duration = Duration::from_secs(1);
+
+/// A Unix socket whose listener's backlog is full refuses at once, where TCP would try again by itself; so it is tried
+/// again after this long.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A timeout that the clock cannot add is as good as none.
 fn after(now: Instant, timeout: Option<Duration>) -> Option<Instant> {
@@ -165,6 +178,10 @@ impl Connection {
         self.id.generation = self.id.generation.wrapping_add(1);
         self.began = Some(now);
         self.addresses.clear();
+        self.dial_endpoint();
+    }
+
+    fn dial_endpoint(&mut self) {
         match &self.config.endpoint {
             Endpoint::Unix(path) => {
                 let address = Address::Unix(path.as_path().into());
@@ -404,11 +421,11 @@ impl Connection {
     fn fail(&mut self, error: Error) {
         let was_ready = self.is_ready();
         self.ops.retain(|op| !matches!(op, Op::Send { .. }));
-        let resolving = matches!(self.state, State::Resolving);
+        let has_no_socket = matches!(self.state, State::Resolving | State::Pausing { .. });
         self.state = State::Closing { error: Some(error), was_ready };
         self.setup_deadline = None;
-        if resolving {
-            // The driver owns the look-up, and no socket exists: its answer is recognised as late by its generation.
+        if has_no_socket {
+            // The driver owns the look-up; its answer is recognised as late by its generation.
             self.ops.clear();
             let State::Closing { error: Some(error), .. } = std::mem::replace(&mut self.state, State::Down)
             else {
@@ -436,6 +453,10 @@ impl Connection {
             self.state = State::Connecting;
             return self.dial_next(now);
         }
+        if !was_ready && self.is_backlog_full(&error) {
+            self.state = State::Pausing { again: now.checked_add(PAUSE).unwrap_or(now) };
+            return;
+        }
         // RECON-011: a replacement starts at once. But a server that takes connections and drops them unused must not
         // be dialled without end: the second such loss in a row counts as an attempt that failed.
         let lasted = self.up_at.take().is_some_and(|at| now.duration_since(at) >= LASTED);
@@ -450,6 +471,12 @@ impl Connection {
         } else {
             self.down(error);
         }
+    }
+
+    fn is_backlog_full(&self, error: &Error) -> bool {
+        let Error::Connection(error) = error else { return false };
+        matches!(self.config.endpoint, Endpoint::Unix(_))
+            && matches!(error.failure, ConnectionFailure::Io { kind: std::io::ErrorKind::WouldBlock, .. })
     }
 
     fn down(&mut self, error: Error) {
@@ -474,6 +501,7 @@ impl Connection {
         let connect = self.connect_deadline();
         let again = match &self.state {
             State::SettingUp(handshake) => handshake.again_at(),
+            State::Pausing { again } => Some(*again),
             _ => None,
         };
         let address = self.address_deadline.filter(|_| matches!(self.state, State::Connecting));
@@ -484,7 +512,7 @@ impl Connection {
     fn connect_deadline(&self) -> Option<Instant> {
         let began = self.began?;
         let applies = match &self.state {
-            State::Resolving | State::Connecting => true,
+            State::Resolving | State::Connecting | State::Pausing { .. } => true,
             State::SettingUp(handshake) => {
                 handshake.loading().is_some() || self.config.command_timeout.is_none()
             }
@@ -519,6 +547,12 @@ impl Connection {
         if due(self.stall_deadline()) {
             let failure = ConnectionFailure::Stalled(self.config.idle_read_timeout.unwrap_or_default());
             return self.fail(Error::Connection(Box::new(ConnectionError::new(self.endpoint(), failure))));
+        }
+        if let State::Pausing { again } = self.state
+            && again <= now
+        {
+            self.id.generation = self.id.generation.wrapping_add(1);
+            return self.dial_endpoint();
         }
         if let State::SettingUp(handshake) = &mut self.state {
             handshake.handle_timeout(now, &self.config, &mut self.setup);

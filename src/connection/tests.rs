@@ -704,3 +704,40 @@ fn negotiation_is_logged_once_per_connection_and_without_secrets() {
         "{records:?}"
     );
 }
+
+// A Unix listener with a full backlog refuses at once: the attempt goes on, as TCP's would, within `connect_timeout`.
+#[test]
+fn a_full_backlog_is_tried_again() {
+    let path = std::path::PathBuf::from("/run/server.sock");
+    let mut config = config();
+    config.endpoint = Endpoint::Unix(path.into());
+    config.connect_timeout = Duration::from_millis(25);
+    let mut stage = Script::new(config);
+    let refuse = |stage: &mut Script, errno| {
+        let id = stage.id();
+        stage.tell(Completion::Failed { id, failure: ConnectionFailure::from_errno(errno) });
+        stage.tell(Completion::Closed { id });
+    };
+    for tries in 1..=3 {
+        assert_eq!(stage.connects.len(), tries);
+        refuse(&mut stage, 11);
+        assert_eq!(stage.event(), None);
+        if tries < 3 {
+            stage.now += PAUSE;
+            assert_eq!(stage.connection.next_deadline(), Some(stage.now));
+            stage.connection.handle_timeout(stage.now);
+            stage.pump();
+        }
+    }
+    // The time is up during a pause: there is no socket to close.
+    stage.now += Duration::from_millis(5);
+    stage.connection.handle_timeout(stage.now);
+    stage.pump();
+    assert!(matches!(stage.event(), Some(Event::Failed(Error::Timeout(_)))));
+    assert_eq!((stage.connects.len(), stage.closes), (3, 3));
+    // Any other refusal is final.
+    stage.connection.connect(stage.now);
+    stage.pump();
+    refuse(&mut stage, 111);
+    assert!(matches!(stage.event(), Some(Event::Failed(Error::Connection(_)))));
+}
