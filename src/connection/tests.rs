@@ -710,7 +710,7 @@ fn negotiation_is_logged_once_per_connection_and_without_secrets() {
 fn a_full_backlog_is_tried_again() {
     let path = std::path::PathBuf::from("/run/server.sock");
     let mut config = config();
-    config.endpoint = Endpoint::Unix(path.into());
+    config.endpoint = Endpoint::Unix(path);
     config.connect_timeout = Duration::from_millis(25);
     let mut stage = Script::new(config);
     let refuse = |stage: &mut Script, errno| {
