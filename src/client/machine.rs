@@ -106,7 +106,7 @@ struct Receiver<'a> {
 
 impl Sink for Receiver<'_> {
     #[inline(always)]
-    fn reply(&mut self, ticket: TicketId, payload: Payload) {
+    fn reply(&mut self, ticket: TicketId, payload: impl FnOnce() -> Payload) {
         self.tickets.reply(ticket, payload, self.wakers);
     }
 

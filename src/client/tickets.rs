@@ -123,8 +123,8 @@ impl Tickets {
         let ticket = &mut self.entries[id.index as usize];
         self.free = ticket.next_free;
         ticket.place = place;
-        // A free ticket has no waker: nothing is dropped here.
-        ticket.waker = Some(waker.clone());
+        // A free ticket has no waker: nothing is dropped.
+        std::mem::forget(ticket.waker.replace(waker.clone()));
         if let Some(timeout) = timeout {
             self.deadlines.insert(id.index, timeout);
         }
@@ -167,13 +167,14 @@ impl Tickets {
 
     /// Ends a call with its reply, as [`fail`](Self::fail) does with an error.
     #[inline(always)]
-    pub fn reply(&mut self, id: TicketId, payload: Payload, wakers: &mut Vec<Waker>) {
+    pub fn reply(&mut self, id: TicketId, payload: impl FnOnce() -> Payload, wakers: &mut Vec<Waker>) {
         let Some(ticket) = self.entry(id) else { return };
         if matches!(ticket.place, Place::Done | Place::Free) {
             return;
         }
         ticket.place = Place::Done;
-        ticket.reply = Some(payload);
+        // There is none yet: nothing is dropped.
+        std::mem::forget(ticket.reply.replace(payload()));
         if let Some(waker) = ticket.waker.take() {
             wakers.push(waker);
         }

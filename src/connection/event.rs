@@ -7,8 +7,8 @@ use crate::id::TicketId;
 /// Where a connection puts what it finds in its input, and what it has to give up. The owner implements it; nothing
 /// here may call back into the connection.
 pub trait Sink {
-    /// A reply in its turn.
-    fn reply(&mut self, ticket: TicketId, payload: Payload);
+    /// A reply in its turn; it is made when somebody waits for it. (Made before, it would travel through memory.)
+    fn reply(&mut self, ticket: TicketId, payload: impl FnOnce() -> Payload);
 
     /// A reply whose caller is gone; it was dropped.
     fn reply_dropped(&mut self) {}

@@ -333,7 +333,7 @@ impl Connection {
         {
             *rest = &rest[bytes.len()..];
             self.served = true;
-            sink.reply(ticket, spares.copy_of(bytes, glance));
+            sink.reply(ticket, || spares.copy_of(bytes, glance));
         }
     }
 
@@ -362,7 +362,8 @@ impl Connection {
                 match self.pipeline.pop() {
                     Some(Some(ticket)) => {
                         self.served = true;
-                        sink.reply(ticket, self.inbound.take(frame, (&segment, rest), pool, spares));
+                        let payload = self.inbound.take(frame, (&segment, rest), pool, spares);
+                        sink.reply(ticket, || payload);
                     }
                     Some(None) => {
                         self.served = true;

@@ -82,7 +82,10 @@ impl Pipeline {
     /// What those bytes will be when `count` more commands like the last one have come.
     #[inline]
     pub fn bytes_with(&self, count: usize) -> u64 {
-        self.log.len().saturating_add(self.last_len.saturating_mul(count as u64))
+        match count {
+            0 => self.log.len(),
+            _ => self.log.len().saturating_add(self.last_len.saturating_mul(count as u64)),
+        }
     }
 
     /// Appends one frame, written by `encode`, and tells its number.

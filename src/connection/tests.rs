@@ -15,8 +15,8 @@ struct Caught {
 }
 
 impl Sink for Caught {
-    fn reply(&mut self, ticket: TicketId, payload: Payload) {
-        self.replies.push((ticket.index, Value::from_payload(payload).unwrap()));
+    fn reply(&mut self, ticket: TicketId, payload: impl FnOnce() -> Payload) {
+        self.replies.push((ticket.index, Value::from_payload(payload()).unwrap()));
     }
 
     fn reply_dropped(&mut self) {

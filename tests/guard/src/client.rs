@@ -1,0 +1,113 @@
+//! The whole core in memory: calls are submitted, sent, answered, and their replies converted, with a model server in the
+//! place of kernel and network.
+
+use super::{CALLERS, bulk};
+use respiral::buf::{BufferPool, Payload};
+use respiral::client::{ClientMachine, TicketId};
+use respiral::io::{Completion, ConnectionId, Op};
+use respiral::resp::{Encoder, FromReply};
+use respiral::{Blob, ConnectOptions, Protocol};
+use std::task::Waker;
+use std::time::Instant;
+
+/// What is asked, and what its reply becomes.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// A string in place.
+    Blob,
+    /// A string that is owned: one allocation.
+    Text,
+    /// A number.
+    Number,
+    /// `OK`.
+    Ok,
+}
+
+impl Kind {
+    fn encode(self, encoder: &mut Encoder<'_>) {
+        match self {
+            Kind::Blob | Kind::Text => encoder.begin_with(b"*2\r\n$3\r\nGET\r\n", 1),
+            Kind::Number => encoder.begin_with(b"*2\r\n$4\r\nINCR\r\n", 1),
+            Kind::Ok => encoder.begin_with(b"*3\r\n$3\r\nSET\r\n", 2),
+        }
+        encoder.arg(b"key:12345678");
+        if let Kind::Ok = self {
+            encoder.arg(&[b'v'; 64]);
+        }
+    }
+
+    fn reply(self) -> Vec<u8> {
+        match self {
+            Kind::Blob | Kind::Text => bulk(64),
+            Kind::Number => b":1234567890\r\n".to_vec(),
+            Kind::Ok => b"+OK\r\n".to_vec(),
+        }
+    }
+
+    fn convert(self, payload: Payload) {
+        match self {
+            Kind::Blob => assert_eq!(Blob::from_payload(payload).unwrap().len(), 64),
+            Kind::Text => assert_eq!(String::from_payload(payload).unwrap().len(), 64),
+            Kind::Number => assert_eq!(i64::from_payload(payload).unwrap(), 1_234_567_890),
+            Kind::Ok => <()>::from_payload(payload).unwrap(),
+        }
+    }
+}
+
+struct Desk {
+    machine: ClientMachine,
+    pool: BufferPool,
+    id: ConnectionId,
+    now: Instant,
+    replies: Vec<u8>,
+    tickets: Vec<TicketId>,
+    wakers: Vec<Waker>,
+}
+
+/// One run is a wave of [`CALLERS`] operations of one kind.
+pub fn run(kind: Kind) -> Box<dyn FnMut()> {
+    let pool = BufferPool::new(16, 16 * 1024);
+    let options = ConnectOptions::tcp("127.0.0.1", 1).protocol(Protocol::Resp2).set_info(false);
+    let mut machine = ClientMachine::new(&options, Some(pool.clone())).unwrap();
+    let now = Instant::now();
+    machine.connect();
+    let Some(Op::Connect { id, .. }) = machine.poll_op(now) else { panic!("it connects") };
+    machine.handle(now, Completion::Connected { id });
+    let mut desk = Desk {
+        machine,
+        pool,
+        id,
+        now,
+        replies: kind.reply().repeat(CALLERS),
+        tickets: Vec::new(),
+        wakers: Vec::new(),
+    };
+    Box::new(move || desk.wave(kind))
+}
+
+impl Desk {
+    fn wave(&mut self, kind: Kind) {
+        for _ in 0..CALLERS {
+            let timeout = self.machine.default_timeout();
+            let encode = |log: &mut _| kind.encode(&mut Encoder::new(log));
+            let (ticket, _) = self.machine.submit(timeout, Waker::noop(), encode).unwrap();
+            self.tickets.push(ticket);
+        }
+        self.machine.stamp(self.now);
+        while let Some(op) = self.machine.poll_op(self.now) {
+            let Op::Send { id, data } = op else { panic!("{op:?}") };
+            let bytes = data.iter().map(|slice| slice.len()).sum();
+            drop(data);
+            self.machine.handle(self.now, Completion::Sent { id, bytes });
+        }
+        let mut buffer = self.pool.take_free().unwrap();
+        buffer.bytes()[..self.replies.len()].copy_from_slice(&self.replies);
+        let segment = buffer.filled(self.replies.len());
+        self.machine.handle(self.now, Completion::Received { id: self.id, segment });
+        self.machine.take_wakers(&mut self.wakers);
+        self.wakers.drain(..).for_each(Waker::wake);
+        for ticket in self.tickets.drain(..) {
+            kind.convert(self.machine.take_reply(ticket).unwrap());
+        }
+    }
+}
