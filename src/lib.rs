@@ -23,7 +23,7 @@
 //! ```
 //!
 //! Commands that tasks issue at the same time leave in one send. Those that block or change the connection are refused,
-//! since all tasks share it.
+//! since all tasks share it. One that this crate does not have as a type may be [your own](command::Command).
 //!
 //! # Errors
 //!
@@ -57,13 +57,16 @@
 //!
 //! # Tests of your own
 //!
-//! `respiral-testkit` is a server inside your test: real commands, scripted answers, faults.
+//! `respiral-testkit` is a server inside your test: real commands, scripted answers, faults. Under tokio a test needs a
+//! local runtime too: `#[tokio::test(flavor = "local")]`; a plain one panics with "`spawn_local` called from outside of a
+//! `task::LocalSet`".
 //!
 //! # Inside
 //!
-//! [`driver`] and [`engine`] move bytes; the other modules are the core without I/O, public for simulators and other
-//! drivers, and not bound by semantic versioning. Tests and comments name requirements (CONN-007, SYS-005) and hazards
-//! (H26) that the code answers to.
+//! [`driver`] and [`engine`] move bytes. [`buf`], [`client`], [`connection`] and the words in [`io`] are the core without
+//! I/O, public for simulators and other drivers, and not bound by semantic versioning; what an application implements
+//! (commands, conversions, resolvers, runtimes) and the errors are. Tests and comments name requirements (CONN-007,
+//! SYS-005) and hazards (H26) that the code answers to; their lists are not part of this repository.
 #![deny(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![warn(clippy::unwrap_used)]

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// | `db` | [`database`](Self::database); wins over the path |
 /// | `clientName` | [`client_name`](Self::client_name) |
 /// | `connections` | [`connections`](Self::connections) |
-/// | `connectTimeoutMs`, `commandTimeoutMs` | [`connect_timeout`](Self::connect_timeout), [`command_timeout`](Self::command_timeout) |
+/// | `connectTimeoutMs`, `commandTimeoutMs` | [`connect_timeout`](Self::connect_timeout), [`command_timeout`](Self::command_timeout) (which bounds replies of set-up too) |
 /// | `responseTimeoutMs` | [`idle_read_timeout`](Self::idle_read_timeout) |
 /// | `protocol` | [`protocol`](Self::protocol): `auto`, `2`, `3` |
 /// | `allowAdmin` | [`allow_admin`](Self::allow_admin): `true`, `false` |
@@ -144,8 +144,9 @@ impl ConnectOptions {
         self
     }
 
-    /// Bounds name look-up and connecting of each attempt, and the wait for a server that is loading; more than zero.
-    /// The replies of set-up that follow are bounded by [`command_timeout`](Self::command_timeout) or, when that is
+    /// Bounds name look-up and connecting of each attempt, and the wait for a server that answers set-up with LOADING (most
+    /// let set-up pass, and then commands are answered so: transient, not executed); more than zero. The replies of set-up
+    /// that follow are bounded by [`command_timeout`](Self::command_timeout) or, when that is
     /// `None`, by this. Default: 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;

@@ -18,7 +18,8 @@ impl TryFrom<&str> for ConnectOptions {
             return parse_unix(rest);
         }
         let url = url::Url::parse(text).map_err(|error| {
-            let hint = "write redis://[user:password@]host[:port][/database] or unix:///path";
+            let hint = "write redis://[[user:]password@]host[:port][/database] or unix:///path, and encode /, ?, #, @ \
+                        and : of a user or password as %2F, %3F, %23, %40 and %3A";
             invalid("connection_string", format!("{error}; {hint}"))
         })?;
         match url.scheme() {
@@ -38,7 +39,10 @@ impl TryFrom<&str> for ConnectOptions {
             return Err(invalid("port", "it must be 1 to 65535"));
         }
         if url.fragment().is_some() {
-            return Err(invalid("connection_string", "a fragment (#) has no meaning here"));
+            return Err(invalid(
+                "connection_string",
+                "a fragment (#) has no meaning here; encode a # of a password as %23",
+            ));
         }
         let mut options = ConnectOptions::tcp(host, url.port().unwrap_or(DEFAULT_PORT));
         options = user_info(options, url.username(), url.password())?;

@@ -26,9 +26,12 @@ impl Refusal {
                 "it blocks on the server and would hold up every caller of the shared connection"
             }
             Refusal::ConnectionState => {
-                "it changes the state of the shared connection; options set the name, the database and the user"
+                "it changes the state of the shared connection: options set name, database and user, and \
+                 transactions are not part of this version"
             }
-            Refusal::ReplyProtocol => "it changes which replies the shared connection gets",
+            Refusal::ReplyProtocol => {
+                "it changes which replies the shared connection gets; subscriptions are not part of this version"
+            }
             Refusal::Admin => "it is an administration command; the option `allow_admin` permits it",
         }
     }

@@ -354,7 +354,7 @@ impl Connection {
             let frame = match self.inbound.next(&segment, &mut rest, pool) {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
-                Err(error) => break self.fail(Error::Protocol(Box::new(error))),
+                Err(error) => break self.fail_protocol(error),
             };
             if frame.kind == FrameKind::Push {
                 sink.push(self.inbound.take(frame, (&segment, rest), pool, spares));
@@ -395,7 +395,16 @@ impl Connection {
             }
             _ => "a reply that no command asked for".to_owned(),
         };
-        self.fail(Error::Protocol(Box::new(ProtocolError::new(text))));
+        self.fail_protocol(ProtocolError::new(text));
+    }
+
+    #[cold]
+    fn fail_protocol(&mut self, mut error: ProtocolError) {
+        error.endpoint = Some(self.endpoint().into());
+        if let State::SettingUp(_) = self.state {
+            error.message = format!("{} (is it a Redis or Valkey server?)", error.message).into();
+        }
+        self.fail(Error::Protocol(Box::new(error)));
     }
 
     #[inline(never)]

@@ -19,7 +19,7 @@ use std::time::Duration;
 ///
 /// Dropping it before its bytes went to the kernel withdraws it; dropping it later only drops the reply. Either way no
 /// other call is disturbed. See [`Error::delivery`] for what a failure says about the command.
-#[must_use = "a call is lazy: it is sent when it is first polled"]
+#[must_use = "nothing is sent until the call is awaited"]
 pub struct Call<C, T> {
     entry: Entry,
     command: C,
@@ -66,7 +66,8 @@ impl<C, T> Call<C, T> {
     }
 
     /// Bounds this call instead of the client's `command_timeout`: from the first poll to the reply; below 1 ms counts
-    /// as 1 ms. `None`: no bound.
+    /// as 1 ms. `None`: no bound. The client's driver task keeps it: while the runtime that made the client does not run,
+    /// no deadline passes.
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.timeout = Timeout::Own(timeout.into().map(|timeout| timeout.max(Duration::from_millis(1))));
         self

@@ -20,7 +20,8 @@ use std::rc::{Rc, Weak};
 /// Adapters offer `connect` and `lazy` for their runtime; see `respiral-monoio`, `respiral-tokio` and
 /// `respiral-tokio-uring`. Call [`close`](Self::close) before the runtime ends: monoio never drops the tasks that wait
 /// when it goes, and what they hold stays open. [`close_on_drop`](Self::close_on_drop) does it where an early return
-/// could skip it.
+/// could skip it. Use it only inside the runtime that made it: that one's driver task moves its bytes and keeps its
+/// deadlines, and while it does not run, calls stay pending.
 ///
 /// ```compile_fail
 /// fn to_another_thread(_: impl Send) {}
@@ -111,6 +112,7 @@ impl Client {
     }
 
     /// Receives the push messages (RESP3) of all connections, with room for `capacity` of them; the oldest gives way.
+    /// This version refuses SUBSCRIBE and CLIENT TRACKING, so only what a server pushes unasked arrives.
     pub fn listen(&self, capacity: usize) -> PushListener {
         self.shared.look(|machine| machine.listen(capacity))
     }
@@ -127,7 +129,8 @@ impl Client {
         self.shared.join().await;
     }
 
-    /// A guard that closes the client when it is dropped; to be owned by the main future (H4).
+    /// A guard that closes the client when it is dropped, to be owned by the main future: bind it
+    /// (`let _guard = …`), since `let _ = …` drops it at once.
     pub fn close_on_drop(&self) -> CloseGuard {
         CloseGuard { shared: Rc::downgrade(&self.shared) }
     }

@@ -167,6 +167,9 @@ impl fmt::Display for AuthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} refused authentication", self.endpoint)?;
         match &self.server {
+            Some(server) if server.code() == super::code::NOAUTH => {
+                write!(f, ": it wants a password (redis://[user:]password@…, ConnectOptions::password)")
+            }
             Some(server) => write!(f, ": {server}"),
             None => Ok(()),
         }
@@ -183,21 +186,27 @@ pub struct ProtocolError {
     pub delivery: Delivery,
     /// The command whose reply it was, when it is known.
     pub command: Option<CommandName>,
+    /// The peer: `host:port` or the path of a Unix socket, when it is known.
+    pub endpoint: Option<Box<str>>,
 }
 
 impl ProtocolError {
     /// A fault in the bytes that a peer sent.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { message: message.into(), delivery: Delivery::MaybeExecuted, command: None }
+        Self { message: message.into(), delivery: Delivery::MaybeExecuted, command: None, endpoint: None }
     }
 }
 
 impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.command {
-            Some(command) => write!(f, "{command}: protocol error: {}", self.message),
-            None => write!(f, "protocol error: {}", self.message),
+        if let Some(command) = &self.command {
+            write!(f, "{command}: ")?;
         }
+        f.write_str("protocol error")?;
+        if let Some(endpoint) = &self.endpoint {
+            write!(f, " from {endpoint}")?;
+        }
+        write!(f, ": {}", self.message)
     }
 }
 

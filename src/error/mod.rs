@@ -93,7 +93,8 @@ impl Error {
         }
     }
 
-    /// The command that failed, when it is known.
+    /// The command that failed, when it is known; one of set-up (`HELLO`, `SELECT`) when that failed before the call's
+    /// own could be sent.
     pub fn command(&self) -> Option<&str> {
         match self {
             Error::Connection(e) => e.command.as_deref(),

@@ -47,7 +47,8 @@ pub trait ToArgs {
 /// Exactly one argument: a key, a field, a value.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a single argument",
-    note = "keys and values are strings, bytes or numbers"
+    note = "keys and values are strings, bytes or numbers",
+    note = "for a type of your own implement `respiral::ToArgs`, and `respiral::ToArg` when it is always one argument"
 )]
 pub trait ToArg: ToArgs {}
 

@@ -17,7 +17,7 @@ pub struct Limits {
     pub depth_max: usize,
     /// Elements of one reply, over all its aggregates; a pair of a map counts two. Default 134 217 728.
     pub elements_max: usize,
-    /// Bytes of one line: a simple string, an error, a number. Default 64 KiB, at least 32 bytes.
+    /// Bytes of one line: a simple string, an error, a number. Default 64 KiB, at least 64 bytes.
     pub line_max: usize,
     /// Bytes of one reply. Default 1 GiB.
     pub frame_max: usize,

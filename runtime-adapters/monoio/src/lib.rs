@@ -11,8 +11,10 @@
 //! });
 //! ```
 //!
+//! Commands, replies, errors, lost servers: see the page of the crate [`respiral`].
+//!
 //! Close the client before the runtime ends, as above: monoio never drops the tasks that wait when it goes, so a client
-//! that such a task holds keeps its sockets open. [`Client::close_on_drop`] covers early returns. The client needs
+//! that such a task holds keeps its sockets open, and one that is used later, in another runtime, never answers. [`Client::close_on_drop`] covers early returns. The client needs
 //! neither monoio's timers nor its sockets.
 
 pub use respiral::*;

@@ -12,8 +12,11 @@
 //! }
 //! ```
 //!
+//! Commands, replies, errors, lost servers: see the page of the crate [`respiral`].
+//!
 //! A client lives on one thread, so it needs a runtime whose tasks do: `flavor = "local"` as above, or a `LocalSet`
-//! inside a current-thread runtime. It needs tokio's I/O driver (`enable_io`), and no timers. Elsewhere tokio itself
+//! inside a current-thread runtime; a test, `#[tokio::test(flavor = "local")]` (tokio 1.54 with `macros` and `rt`). It needs
+//! tokio's I/O driver (`enable_io`), and no timers. Elsewhere tokio itself
 //! panics when the client is made. A service with a thread per core runs one such runtime and one client on each.
 
 pub use respiral::*;
