@@ -237,6 +237,8 @@ impl ClientMachine {
             return None;
         }
         let ticket = self.tickets.next();
+        // Cloning and encoding run user code, and come before anything that a panic would leave behind.
+        let waker = waker.clone();
         if self.in_line == 0
             && let Some(index) = self.choose()
         {
@@ -261,6 +263,9 @@ impl ClientMachine {
         };
         if let Some(index) = granted {
             self.reserved[index] -= 1;
+            if let Some(place) = self.tickets.place(ticket) {
+                *place = Place::Passed { turn };
+            }
         }
         let same = granted.filter(|index| self.connections[*index].has_room(self.reserved[*index]));
         match same.or_else(|| self.choose()) {
@@ -391,7 +396,8 @@ impl ClientMachine {
                 self.connections[usize::from(connection)].cancel(number);
                 self.grant();
             }
-            Place::Passed { .. } | Place::Done | Place::Free => {}
+            Place::Passed { .. } => self.grant(),
+            Place::Done | Place::Free => {}
         }
     }
 

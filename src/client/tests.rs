@@ -417,6 +417,47 @@ fn connections_that_hang_are_left_alone() {
     }
 }
 
+// A user's argument may panic while a waiting call is let in: its place goes to the next, and nobody else's is lost.
+#[test]
+fn a_panic_while_a_call_is_admitted_costs_only_that_call() {
+    let mut desk = Desk::up(options().max_inflight_commands(2));
+    let id = desk.last();
+    desk.call("a");
+    desk.call("b");
+    let (torn, good, behind) = (desk.call("c"), desk.call("d"), desk.call("e"));
+    desk.receive(id, "+1\r\n+2\r\n");
+    assert!(desk.machine.is_granted(torn) && desk.machine.is_granted(good));
+    let admit = || desk.machine.admit(torn, |_| panic!("this panic belongs to the test"));
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(admit)).unwrap_err();
+    drop(desk.machine.cancel(torn));
+    assert_eq!(desk.machine.held().2, 2);
+    for ticket in [good, behind] {
+        assert!(desk.machine.is_granted(ticket));
+        assert_eq!(desk.machine.admit(ticket, |log| log.append(b"x")), Admission::Entered);
+    }
+    assert_eq!((desk.machine.held().1, desk.machine.held().2), (0, 0));
+}
+
+// A frame without bytes leaves no gap that hides a later one.
+#[test]
+fn an_empty_frame_is_taken_back_without_a_trace() {
+    let mut desk = Desk::up(options());
+    desk.hold_sent = true;
+    let id = desk.last();
+    let mut submit = |text: &str| {
+        let encode = |log: &mut crate::buf::Log| log.append(text.as_bytes());
+        desk.machine.submit(None, Waker::noop(), encode).unwrap().0
+    };
+    submit("aaaaa");
+    let (empty, second) = (submit(""), submit("bbbbb"));
+    drop(desk.machine.cancel(empty));
+    drop(desk.machine.cancel(second));
+    desk.pump();
+    desk.tell(Completion::Sent { id, bytes: 5 });
+    desk.call("ccccc");
+    assert_eq!(desk.sent(), "aaaaaccccc");
+}
+
 // H18: when the reply has arrived, it wins over a deadline that has passed.
 #[test]
 fn a_late_turn_prefers_the_reply() {

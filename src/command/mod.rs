@@ -49,6 +49,6 @@ pub trait Command {
         Ok(())
     }
 
-    /// Writes exactly one frame.
+    /// Writes exactly one frame. It must not use the client, which is writing.
     fn encode(&self, encoder: &mut Encoder<'_>);
 }

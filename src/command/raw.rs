@@ -12,6 +12,8 @@ pub struct Raw {
     /// The arguments as they go on the wire.
     args: Log,
     count: usize,
+    /// An argument wrote what is none, or panicked in the middle.
+    is_torn: bool,
 }
 
 impl Raw {
@@ -20,7 +22,7 @@ impl Raw {
     pub fn new(name: &str) -> Self {
         let mut words = name.split_ascii_whitespace();
         let name = words.next().unwrap_or_default().to_ascii_uppercase();
-        let mut raw = Self { name, args: Log::new(256), count: 0 };
+        let mut raw = Self { name, args: Log::new(256), count: 0, is_torn: false };
         for word in words {
             raw.arg(word);
         }
@@ -29,8 +31,11 @@ impl Raw {
 
     /// Appends an argument, or several when the value stands for several (slices, maps, tuples).
     pub fn arg(&mut self, value: impl ToArgs) {
+        // Arguments are user code: this one must have returned, and must not have begun a command of its own.
+        let was_torn = std::mem::replace(&mut self.is_torn, true);
         let mut encoder = Encoder::new(&mut self.args);
         value.write(&mut encoder);
+        self.is_torn = was_torn || encoder.is_begun();
         self.count += encoder.written();
     }
 
@@ -49,6 +54,9 @@ impl Command for Raw {
     fn check(&self, allow_admin: bool) -> Result<(), Error> {
         if self.name.is_empty() {
             return Err(Error::invalid("name", "a command needs a name"));
+        }
+        if self.is_torn {
+            return Err(Error::invalid("arg", "an argument wrote what is no argument"));
         }
         if !refused::is_listed(&self.name) {
             return Ok(());
@@ -105,6 +113,38 @@ mod tests {
         long.arg("x".repeat(5000));
         long.arg("SET");
         long.check(false).unwrap();
+    }
+
+    #[test]
+    fn torn_arguments_are_refused() {
+        struct Begins;
+        impl ToArgs for Begins {
+            fn count(&self) -> usize {
+                1
+            }
+            fn write(&self, encoder: &mut Encoder<'_>) {
+                encoder.begin(1);
+                encoder.arg(b"x");
+            }
+        }
+        struct Panics;
+        impl ToArgs for Panics {
+            fn count(&self) -> usize {
+                2
+            }
+            fn write(&self, encoder: &mut Encoder<'_>) {
+                encoder.arg(b"x");
+                panic!("this panic belongs to the test");
+            }
+        }
+        let mut command = raw("GET");
+        command.arg(Begins);
+        command.arg("good");
+        command.check(true).unwrap_err();
+        let mut command = raw("GET");
+        let torn = std::panic::AssertUnwindSafe(|| command.arg(Panics));
+        std::panic::catch_unwind(torn).unwrap_err();
+        command.check(true).unwrap_err();
     }
 
     #[test]

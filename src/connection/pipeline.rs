@@ -44,6 +44,8 @@ pub struct Pipeline {
     submitted: u64,
     /// Gaps that lie in `submitted..end`, in order.
     gaps: VecDeque<(u64, u64)>,
+    /// Bytes of those.
+    gap_bytes: u64,
     /// The ranges of the outstanding send, in order.
     sending: VecDeque<(u64, u64)>,
     /// Entries that are not gaps.
@@ -63,6 +65,7 @@ impl Pipeline {
             accepted: 0,
             submitted: 0,
             gaps: VecDeque::new(),
+            gap_bytes: 0,
             sending: VecDeque::new(),
             live: 0,
             last_len: 0,
@@ -98,6 +101,7 @@ impl Pipeline {
                 if end > self.1 {
                     self.0.entries.push_back(Entry { ticket: None, end, is_gap: true });
                     self.0.gaps.push_back((self.1, end));
+                    self.0.gap_bytes += end - self.1;
                     self.0.drop_answered_gaps();
                 }
             }
@@ -150,25 +154,21 @@ impl Pipeline {
         }
         self.entries[index].is_gap = true;
         self.live -= 1;
-        let at = self.gaps.partition_point(|gap| gap.0 < range.0);
+        let at = self.gaps.partition_point(|gap| gap.1 <= range.0);
         self.gaps.insert(at, range);
+        self.gap_bytes += range.1 - range.0;
         self.drop_answered_gaps();
     }
 
     /// True when there is something to give to the engine and no send is outstanding.
     pub fn has_transmit(&self) -> bool {
-        self.sending.is_empty() && self.submitted < self.log.end() && !self.only_gaps_are_left()
+        self.sending.is_empty() && self.log.end() - self.submitted > self.gap_bytes
     }
 
-    fn only_gaps_are_left(&self) -> bool {
-        let mut at = self.submitted;
-        for gap in &self.gaps {
-            if gap.0 != at {
-                return false;
-            }
-            at = gap.1;
+    fn pop_gap(&mut self) {
+        if let Some((start, end)) = self.gaps.pop_front() {
+            self.gap_bytes -= end - start;
         }
-        at == self.log.end()
     }
 
     /// The next send: everything queued, without gaps, up to 1 MiB.
@@ -181,7 +181,7 @@ impl Pipeline {
             let mut to = self.log.end();
             if let Some(gap) = self.gaps.front().copied() {
                 if gap.0 == from {
-                    self.gaps.pop_front();
+                    self.pop_gap();
                     self.submitted = gap.1;
                     continue;
                 }
@@ -268,7 +268,7 @@ impl Pipeline {
             }
             self.answered = front.end;
             if self.gaps.front().is_some_and(|gap| gap.1 <= self.answered) {
-                self.gaps.pop_front();
+                self.pop_gap();
             }
             self.entries.pop_front();
             self.first += 1;
@@ -314,6 +314,7 @@ impl Pipeline {
         self.accepted = self.answered;
         self.submitted = self.answered;
         self.gaps.clear();
+        self.gap_bytes = 0;
         let mut start = self.answered;
         for entry in &mut self.entries {
             if entry.ticket.is_none() && !entry.is_gap {
@@ -322,6 +323,7 @@ impl Pipeline {
             }
             if entry.is_gap {
                 self.gaps.push_back((start, entry.end));
+                self.gap_bytes += entry.end - start;
             }
             start = entry.end;
         }
@@ -340,6 +342,7 @@ impl Pipeline {
         let end = self.log.end();
         (self.answered, self.accepted, self.submitted, self.live) = (end, end, end, 0);
         self.gaps.clear();
+        self.gap_bytes = 0;
         self.log.release(end);
     }
 }

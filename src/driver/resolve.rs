@@ -65,8 +65,19 @@ impl LookUps {
     pub fn prepare(&self, id: ConnectionId, host: &Rc<str>, port: u16) -> Option<(Rc<dyn Resolver>, Answer)> {
         let notifier = self.notifier.clone()?;
         let mut pending = self.pending.borrow_mut();
-        if let Some(known) = pending.iter_mut().find(|known| known.host == *host && known.port == port) {
-            known.askers.push(id);
+        // A connection that asks again has given the last answer up: nobody waits for it but those who asked with it.
+        let same = |known: &&mut LookUp| known.host == *host && known.port == port;
+        let newest = pending.iter_mut().rev().find(same);
+        let joined = newest.is_some_and(|known| {
+            let is_new = known.askers.iter().all(|asker| asker.index != id.index);
+            known.askers.extend(is_new.then_some(id));
+            is_new
+        });
+        for known in pending.iter_mut() {
+            known.askers.retain(|asker| asker.index != id.index || *asker == id);
+        }
+        pending.retain(|known| !known.askers.is_empty());
+        if joined {
             return None;
         }
         let serial = self.serial.get();
@@ -99,7 +110,7 @@ impl LookUps {
         }
         for (serial, result) in self.found.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             let Some(at) = pending.iter().position(|known| known.serial == serial) else { continue };
-            for id in pending.swap_remove(at).askers {
+            for id in pending.remove(at).askers {
                 out.push(match &result {
                     Ok(addresses) if !addresses.is_empty() => {
                         Completion::Resolved { id, addresses: addresses.clone() }

@@ -16,6 +16,7 @@ use crate::io::{Completion, Op};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -252,8 +253,11 @@ impl Shared {
     fn wake_all(&self, mut wakers: Vec<Waker>) {
         struct Rest<'a>(std::vec::Drain<'a, Waker>);
         impl Drop for Rest<'_> {
+            /// One has panicked; should another, then two panics at once would end the process.
             fn drop(&mut self) {
-                self.0.by_ref().for_each(Waker::wake);
+                for waker in self.0.by_ref() {
+                    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+                }
             }
         }
         let mut rest = Rest(wakers.drain(..));

@@ -22,7 +22,7 @@ pub trait ToArgs {
     /// How many arguments [`write`](Self::write) writes.
     fn count(&self) -> usize;
 
-    /// Writes them.
+    /// Writes them. It must not use the client, which is writing.
     fn write(&self, encoder: &mut Encoder<'_>);
 
     /// How many arguments a list of these is; bytes are one.

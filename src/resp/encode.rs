@@ -21,12 +21,15 @@ use crate::buf::Log;
 /// would be taken for a part of it.
 pub struct Encoder<'l> {
     log: &'l mut Log,
-    /// Arguments to come, as it was announced; `TWICE` when that was done again.
+    /// Arguments to come, as it was announced.
     announced: usize,
     written: usize,
 }
 
-const TWICE: usize = usize::MAX;
+/// Nothing was announced yet.
+const NOT_BEGUN: usize = usize::MAX;
+/// That was done again.
+const TWICE: usize = usize::MAX - 1;
 
 /// Copies a key or another short value without a call: two words that may overlap.
 #[inline(always)]
@@ -55,7 +58,7 @@ impl<'l> Encoder<'l> {
     /// An encoder of one command.
     #[inline]
     pub fn new(log: &'l mut Log) -> Self {
-        Self { log, announced: 0, written: 0 }
+        Self { log, announced: NOT_BEGUN, written: 0 }
     }
 
     /// Begins a command of `count` arguments, its name included.
@@ -87,7 +90,13 @@ impl<'l> Encoder<'l> {
 
     #[inline]
     fn announce(&mut self, count: usize) {
-        self.announced = if self.announced == 0 { count } else { TWICE };
+        self.announced = if self.is_begun() { TWICE } else { count };
+    }
+
+    /// True when a command was begun.
+    #[inline]
+    pub(crate) fn is_begun(&self) -> bool {
+        self.announced != NOT_BEGUN
     }
 
     /// Appends `count` arguments that were encoded before.

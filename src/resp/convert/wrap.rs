@@ -49,6 +49,10 @@ impl<T: FromReply> FromReply for Box<T> {
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
         T::from_reply(decoder).map(Box::new)
     }
+
+    fn from_payload(payload: Payload) -> Result<Self, Error> {
+        T::from_payload(payload).map(Box::new)
+    }
 }
 
 /// An error as the whole reply fails; one inside of it is a [`Value::Error`].

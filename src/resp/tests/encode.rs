@@ -131,6 +131,11 @@ fn a_frame_that_is_not_what_was_announced_is_not_whole() {
     assert!(is_whole(|encoder| encoder.begin_with(b"*1\r\n$4\r\nPING\r\n", 0)));
     assert!(!is_whole(|_| {}), "nothing");
     assert!(!is_whole(|encoder| encoder.begin(0)), "no name");
+    assert!(!is_whole(|encoder| {
+        encoder.begin(0);
+        encoder.begin(1);
+        encoder.arg(b"PING");
+    }));
     assert!(!is_whole(|encoder| encoder.begin(1)), "too few");
     assert!(!is_whole(|encoder| encoder.arg(b"PING")), "not begun");
     assert!(!is_whole(|encoder| {

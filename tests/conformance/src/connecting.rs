@@ -6,7 +6,7 @@ use respiral::error::{ConnectionFailure, Stage};
 use respiral::io::{Answer, Resolver};
 use respiral::{Client, ConnectOptions, Delivery, EngineKind, Error, Protocol, Runtime};
 use respiral_testkit::{Accept, Server};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -496,12 +496,16 @@ pub fn look_ups_are_shared<H: Host>(engine: EngineKind) {
     #[derive(Default)]
     struct Scripted {
         questions: Cell<u32>,
+        /// The first question for this name is kept.
+        kept: RefCell<Option<Answer>>,
     }
     impl Resolver for Scripted {
         fn resolve(&self, host: &str, port: u16, answer: Answer) {
             self.questions.set(self.questions.get() + 1);
-            if host == "known" {
-                answer.send(Ok(vec![([127, 0, 0, 1], port).into()]));
+            match host {
+                "silent" if self.kept.borrow().is_none() => *self.kept.borrow_mut() = Some(answer),
+                "unknown" => drop(answer),
+                _ => answer.send(Ok(vec![([127, 0, 0, 1], port).into()])),
             }
         }
     }
@@ -520,6 +524,13 @@ pub fn look_ups_are_shared<H: Host>(engine: EngineKind) {
         let error = Client::connect_on(H::runtime(), named("unknown")).await.unwrap_err();
         let Error::Connection(error) = &error else { panic!("{error:?}") };
         assert!(matches!(error.failure, ConnectionFailure::Resolve(_)), "{error:?}");
+
+        // A look-up that is never answered costs the attempt, and not the name for ever.
+        let options = named("silent").connections(3).connect_timeout(Duration::from_millis(50));
+        let client = Client::lazy_on(H::runtime(), options).unwrap();
+        client.incr("n").await.unwrap_err();
+        assert_eq!(client.incr("n").await.unwrap(), 2);
+        client.close().await;
     });
 }
 

@@ -171,7 +171,11 @@ pub fn h15_a_waker_panics<H: Host>(engine: EngineKind) {
         assert!(poll_with(call, &Waker::from(acting.clone())).is_pending());
     }
     H::block_on(&mut host, kit.until("all arrived", |stats| stats.withheld == 3));
-    on_wake(|| panic!("this panic belongs to the test"));
+    // Two of the three panic.
+    on_wake(|| {
+        on_wake(|| panic!("this second panic belongs to the test"));
+        panic!("this panic belongs to the test");
+    });
     kit.server.remove_rules();
     kit.server.release();
     let unwound = catch_unwind(AssertUnwindSafe(|| {
