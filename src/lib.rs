@@ -22,7 +22,8 @@
 //! # let _ = (name, stock, length); Ok(()) }
 //! ```
 //!
-//! Commands that tasks issue at the same time leave in one send. Those that block or change the connection are refused,
+//! Arguments are copied once, into the connection's outgoing bytes; a `bytes::Bytes` of 16 KiB or more is sent from where
+//! it lies (a `Vec` becomes one without a copy). Commands that tasks issue at the same time leave in one send. Those that block or change the connection are refused,
 //! since all tasks share it. One that this crate does not have as a type may be [your own](command::Command).
 //!
 //! # Errors

@@ -3,9 +3,13 @@
 //! Callers append frames; the kernel gets [`ChunkSlice`]s. Replies overtake the completion of the send that carried
 //! their commands, so a chunk must outlive both: the log forgets it when the owner releases the bytes, and its memory
 //! is used again only when no slice is left (H27). A grown `Vec` would move under the kernel's feet.
+//!
+//! A large value that is shared already ([`Bytes`]) is not copied: it is a chunk of its own, [lent](Log::lend).
 
+use bytes::Bytes;
 use smallvec::SmallVec;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -14,9 +18,29 @@ use std::rc::Rc;
 /// What one send carries, in order.
 pub type Transmit = SmallVec<[ChunkSlice; 4]>;
 
+/// Values that were lent and are not needed any more. Dropping one may run user code, so whoever owns the logs does that
+/// when nothing is borrowed (H15). A cheap handle; `!Send`.
+#[derive(Clone, Default)]
+pub struct Returns(Rc<RefCell<Vec<Bytes>>>);
+
+impl Returns {
+    /// True when nothing came back.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
+    /// What came back since the last time.
+    pub fn take(&self) -> Vec<Bytes> {
+        std::mem::take(&mut self.0.borrow_mut())
+    }
+}
+
 struct Chunk {
     pointer: NonNull<u8>,
     capacity: usize,
+    /// Whose memory it is, when it was lent, and where that goes afterwards.
+    lent: Option<(Bytes, Returns)>,
 }
 
 impl Chunk {
@@ -24,12 +48,22 @@ impl Chunk {
         let layout = Layout::array::<u8>(capacity.max(1)).expect("chunk sizes are validated");
         // SAFETY: the layout is not empty.
         let Some(pointer) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
-        Rc::new(Self { pointer, capacity: capacity.max(1) })
+        Rc::new(Self { pointer, capacity: capacity.max(1), lent: None })
+    }
+
+    /// A chunk that is full of these bytes.
+    fn lent(bytes: Bytes, returns: Returns) -> Rc<Self> {
+        let pointer = NonNull::from(&bytes[..]).cast();
+        Rc::new(Self { pointer, capacity: bytes.len(), lent: Some((bytes, returns)) })
     }
 }
 
 impl Drop for Chunk {
     fn drop(&mut self) {
+        if let Some((bytes, returns)) = self.lent.take() {
+            returns.0.borrow_mut().push(bytes);
+            return;
+        }
         let layout = Layout::array::<u8>(self.capacity).expect("valid at allocation");
         // SAFETY: allocated in `new` with this layout, and this is the last reference.
         unsafe { dealloc(self.pointer.as_ptr(), layout) }
@@ -51,6 +85,12 @@ impl ChunkSlice {
         self.start += count;
         self.len -= count;
     }
+
+    /// The same bytes to be shared, when they were lent to the log.
+    pub fn shared(&self) -> Option<Bytes> {
+        let (bytes, _) = self.chunk.lent.as_ref()?;
+        Some(bytes.slice(self.start..self.start + self.len))
+    }
 }
 
 impl Deref for ChunkSlice {
@@ -58,7 +98,7 @@ impl Deref for ChunkSlice {
 
     fn deref(&self) -> &[u8] {
         // SAFETY: the log made this slice of bytes that it had written, and it writes only past them until no slice
-        // of the chunk is left; the `Rc` keeps the memory.
+        // of the chunk is left (and to a lent one never: it is full); the `Rc` keeps the memory, or the `Bytes` in it.
         unsafe { std::slice::from_raw_parts(self.chunk.pointer.as_ptr().add(self.start), self.len) }
     }
 }
@@ -87,6 +127,7 @@ pub struct Log {
     chunks: VecDeque<Live>,
     spare: Vec<Rc<Chunk>>,
     chunk_size: usize,
+    returns: Returns,
 }
 
 impl Log {
@@ -95,9 +136,16 @@ impl Log {
     /// The largest chunk, in bytes: what one send carries.
     const CHUNK_MAX: usize = 1 << 20;
 
-    /// A log of chunks of `chunk_size` bytes; nothing is allocated before the first append.
+    /// A log of chunks of `chunk_size` bytes; nothing is allocated before the first append. What it was lent is dropped
+    /// with the log: not for a log inside of a client.
     pub fn new(chunk_size: usize) -> Self {
+        Self::returning_to(chunk_size, Returns::default())
+    }
+
+    /// As [`new`](Self::new); values that were lent go to `returns`.
+    pub fn returning_to(chunk_size: usize, returns: Returns) -> Self {
         Self {
+            returns,
             left: 0,
             tail: NonNull::dangling(),
             end: 0,
@@ -179,6 +227,18 @@ impl Log {
         }
     }
 
+    /// Appends bytes that are shared already, by reference, as a chunk of their own.
+    pub fn lend(&mut self, bytes: Bytes) {
+        if bytes.is_empty() {
+            return;
+        }
+        let start = self.end;
+        self.end += bytes.len() as u64;
+        // The room behind the last chunk is given up: offsets must not overtake it.
+        self.left = 0;
+        self.chunks.push_back(Live { chunk: Chunk::lent(bytes, self.returns.clone()), start });
+    }
+
     /// Log offset after the last byte of the chunk at this position.
     fn end_of(&self, position: usize) -> u64 {
         self.chunks.get(position + 1).map_or(self.end, |next| next.start)
@@ -218,6 +278,7 @@ impl Log {
             if let Some(done) = self.chunks.pop_front()
                 && Rc::strong_count(&done.chunk) == 1
                 && done.chunk.capacity == self.chunk_size
+                && done.chunk.lent.is_none()
                 && self.spare.len() < Self::SPARE_MAX
             {
                 self.spare.push(done.chunk);
@@ -233,7 +294,7 @@ impl Log {
     fn is_last_done(&mut self) -> bool {
         let (end, size) = (self.end, self.chunk_size);
         let Some(last) = self.chunks.back_mut() else { return false };
-        if Rc::strong_count(&last.chunk) == 1 && last.chunk.capacity == size {
+        if Rc::strong_count(&last.chunk) == 1 && last.chunk.capacity == size && last.chunk.lent.is_none() {
             last.start = end;
             (self.tail, self.left) = (last.chunk.pointer, last.chunk.capacity);
             return false;
@@ -306,6 +367,30 @@ mod tests {
         assert_eq!(log.chunks[0].chunk.pointer, first);
     }
 
+    #[test]
+    fn a_lent_value_is_not_copied_and_comes_back() {
+        let returns = Returns::default();
+        let mut log = Log::returning_to(64, returns.clone());
+        let value = Bytes::from(vec![7; 64]);
+        log.append(b"head");
+        log.lend(value.clone());
+        log.append(b"tail");
+        log.lend(Bytes::new());
+        let mut transmit = Transmit::new();
+        log.slices(0, log.end(), &mut transmit);
+        assert_eq!(transmit[1].as_ptr(), value.as_ptr());
+        assert_eq!(transmit[1].shared().unwrap(), value);
+        assert!(transmit[0].shared().is_none());
+        assert_eq!(read(&log, 2, 70), [&b"ad"[..], &value, b"ta"].concat());
+        log.release(log.end());
+        assert!(returns.is_empty(), "the kernel still reads it");
+        drop(transmit);
+        assert_eq!(returns.take(), [value]);
+        // Its memory is not written to, although its size is that of a chunk.
+        log.append(b"next");
+        assert_eq!(read(&log, 72, 76), b"next");
+    }
+
     proptest::proptest! {
         #[test]
         fn any_sequence_reads_back(chunk in 1usize..20, parts in proptest::collection::vec(0usize..30, 0..40)) {
@@ -315,7 +400,10 @@ mod tests {
             for (turn, part) in parts.iter().enumerate() {
                 let bytes: Vec<u8> = (0..*part).map(|i| (turn * 31 + i) as u8).collect();
                 let from = log.end();
-                log.append(&bytes);
+                match turn % 4 {
+                    3 => log.lend(bytes.clone().into()),
+                    _ => log.append(&bytes),
+                }
                 model.extend_from_slice(&bytes);
                 let mut transmit = Transmit::new();
                 log.slices(from, log.end(), &mut transmit);

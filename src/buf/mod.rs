@@ -19,7 +19,7 @@ mod pool;
 mod segment;
 
 pub use chain::Chain;
-pub use log::{ChunkSlice, Log, Transmit};
+pub use log::{ChunkSlice, Log, Returns, Transmit};
 pub use payload::{Glance, HOLD_FROM, Parts, Payload, Spares};
 pub use pool::{BufferPool, FreeBuffer};
 pub use segment::Segment;

@@ -11,7 +11,7 @@
 use super::options::ConnectOptions;
 use super::pushes::{PushListener, Pushes};
 use super::tickets::{Place, Tickets};
-use crate::buf::{BufferPool, Log, Payload, Spares};
+use crate::buf::{BufferPool, Log, Payload, Returns, Spares};
 use crate::connection::{Connection, Event, Progress, Sink};
 use crate::error::{Delivery, Error, Stage, TimeoutError};
 use crate::id::TicketId;
@@ -63,6 +63,7 @@ pub struct ClientMachine {
     called: Vec<TicketId>,
     pushes: Pushes,
     spares: Spares,
+    returns: Returns,
     pool: Option<BufferPool>,
     wakers: Vec<Waker>,
     default_timeout: Option<Duration>,
@@ -141,9 +142,13 @@ impl ClientMachine {
     pub fn new(options: &ConnectOptions, pool: Option<BufferPool>) -> Result<Self, Error> {
         options.validate()?;
         let config = Rc::new(options.connection_config());
+        let returns = Returns::default();
         let count = options.pool_size();
         Ok(Self {
-            connections: (0..count).map(|index| Connection::new(index, config.clone())).collect(),
+            connections: (0..count)
+                .map(|index| Connection::new(index, config.clone(), returns.clone()))
+                .collect(),
+            returns,
             reserved: vec![0; count.into()],
             tickets: Tickets::new(),
             waiting: VecDeque::new(),
@@ -614,6 +619,12 @@ impl ClientMachine {
     pub fn take_wakers(&mut self, out: &mut Vec<Waker>) {
         out.append(&mut self.wakers);
         self.called.append(&mut self.granted);
+    }
+
+    /// Where values come that callers had lent (large arguments that are `Bytes`). Take them and drop them when nothing is
+    /// borrowed.
+    pub fn returns(&self) -> &Returns {
+        &self.returns
     }
 
     /// True when callers wait to be woken, or were called and may be absent: a turn has something to do.

@@ -68,10 +68,7 @@ impl Command for Raw {
     fn encode(&self, encoder: &mut Encoder<'_>) {
         encoder.begin(1 + self.count);
         encoder.arg(self.name.as_bytes());
-        encoder.encoded(b"", self.count);
-        for slice in self.bytes() {
-            encoder.encoded(&slice, 0);
-        }
+        encoder.encoded(self.bytes(), self.count);
     }
 }
 

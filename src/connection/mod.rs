@@ -26,7 +26,7 @@ pub use config::{ConnectionConfig, Credentials, Endpoint, Protocol, Secret};
 pub use event::{Event, Sink};
 pub use pipeline::{Pipeline, Progress};
 
-use crate::buf::{BufferPool, Log, Segment, Spares, Transmit};
+use crate::buf::{BufferPool, Log, Returns, Segment, Spares, Transmit};
 use crate::error::{ConnectionError, ConnectionFailure, Error, ProtocolError, Stage, TimeoutError};
 use crate::id::{ConnectionId, TicketId};
 use crate::io::{Address, Completion, Op};
@@ -102,12 +102,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that is down.
-    pub fn new(index: u16, config: Rc<ConnectionConfig>) -> Self {
+    /// A connection that is down. Values that it was lent go to `returns`.
+    pub fn new(index: u16, config: Rc<ConnectionConfig>, returns: Returns) -> Self {
         Self {
             id: ConnectionId { index, generation: 0 },
             state: State::Down,
-            pipeline: Pipeline::new(config.write_buffer),
+            pipeline: Pipeline::new(config.write_buffer, returns),
             inbound: Inbound::new(config.limits),
             setup: Log::new(1024),
             setup_sent: 0,

@@ -14,7 +14,7 @@
 //! pool slot, not to one socket: when a socket is gone, what the kernel took from it is answered with an error, and
 //! what it never saw goes out on the next socket.
 
-use crate::buf::{Log, Transmit};
+use crate::buf::{Log, Returns, Transmit};
 use crate::error::Delivery;
 use crate::id::TicketId;
 use std::collections::VecDeque;
@@ -55,10 +55,10 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// An empty one whose log has chunks of `write_buffer` bytes.
-    pub fn new(write_buffer: usize) -> Self {
+    /// An empty one whose log has chunks of `write_buffer` bytes, and gives what it was lent to `returns`.
+    pub fn new(write_buffer: usize, returns: Returns) -> Self {
         Self {
-            log: Log::new(write_buffer),
+            log: Log::returning_to(write_buffer, returns),
             entries: VecDeque::new(),
             first: 0,
             answered: 0,
@@ -386,7 +386,7 @@ mod tests {
     // SYS-006, F-07: a caller that left does not shift replies; what was not sent is not sent.
     #[test]
     fn cancelled_before_and_after_the_send() {
-        let mut pipeline = Pipeline::new(64);
+        let mut pipeline = Pipeline::new(64, Returns::default());
         let first = push(&mut pipeline, 1, b"aaa");
         push(&mut pipeline, 2, b"bbb");
         assert_eq!(send(&mut pipeline), b"aaabbb");
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn a_queue_of_cancelled_commands_sends_nothing() {
-        let mut pipeline = Pipeline::new(64);
+        let mut pipeline = Pipeline::new(64, Returns::default());
         let numbers: Vec<u64> = (0..3).map(|index| push(&mut pipeline, index, b"xy")).collect();
         for number in [numbers[1], numbers[2]] {
             pipeline.cancel(number);
@@ -421,7 +421,7 @@ mod tests {
     // the kernel took all of the first, a part of the second, nothing of the third.
     #[test]
     fn a_cut_send_divides_three_fates() {
-        let mut pipeline = Pipeline::new(64);
+        let mut pipeline = Pipeline::new(64, Returns::default());
         for index in 1..=3 {
             push(&mut pipeline, index, b"frame");
         }
@@ -436,7 +436,7 @@ mod tests {
     // A frame that was cut at its first byte is not accepted and moves.
     #[test]
     fn nothing_taken_moves_everything() {
-        let mut pipeline = Pipeline::new(64);
+        let mut pipeline = Pipeline::new(64, Returns::default());
         push(&mut pipeline, 1, b"frame");
         send(&mut pipeline);
         pipeline.handle_sent(0);
@@ -446,7 +446,7 @@ mod tests {
 
     #[test]
     fn a_reply_without_a_sent_command_is_refused() {
-        let mut pipeline = Pipeline::new(64);
+        let mut pipeline = Pipeline::new(64, Returns::default());
         assert_eq!(pipeline.pop(), None);
         push(&mut pipeline, 1, b"frame");
         assert_eq!(pipeline.pop(), None);
@@ -460,7 +460,7 @@ mod tests {
     // A frame that an argument's panic tore never reaches the wire, and shifts nothing.
     #[test]
     fn a_torn_frame_is_a_gap() {
-        let mut pipeline = Pipeline::new(64);
+        let mut pipeline = Pipeline::new(64, Returns::default());
         push(&mut pipeline, 1, b"one");
         let torn = std::panic::AssertUnwindSafe(|| {
             pipeline.push(ticket(2), |log| {
@@ -481,7 +481,7 @@ mod tests {
     // A reply to a frame whose rest is not with the engine is refused: its bytes must not be skipped.
     #[test]
     fn a_reply_before_the_whole_frame_is_none() {
-        let mut pipeline = Pipeline::new(64 * 1024);
+        let mut pipeline = Pipeline::new(64 * 1024, Returns::default());
         push(&mut pipeline, 1, &vec![7; 3 << 20]);
         let first = send(&mut pipeline).len();
         assert_eq!(pipeline.pop(), None);
@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     fn sends_are_cut_at_a_mebibyte() {
-        let mut pipeline = Pipeline::new(64 * 1024);
+        let mut pipeline = Pipeline::new(64 * 1024, Returns::default());
         push(&mut pipeline, 1, &vec![7; 3 << 20]);
         let sizes: Vec<usize> = std::iter::from_fn(|| {
             pipeline.has_transmit().then(|| {
@@ -528,7 +528,7 @@ mod tests {
             steps in prop::collection::vec((0u8..7, any::<prop::sample::Index>(), 0usize..40), 1..120),
             chunk in 1usize..32,
         ) {
-            let mut pipeline = Pipeline::new(chunk);
+            let mut pipeline = Pipeline::new(chunk, Returns::default());
             let mut next = 0u32;
             let mut numbers: Vec<(u32, u64, Fate)> = Vec::new();
             let mut outstanding: Option<Vec<u8>> = None;

@@ -73,7 +73,7 @@ fn login(username: Option<&str>) -> Option<Credentials> {
 impl Script {
     fn new(config: ConnectionConfig) -> Self {
         let mut stage = Self {
-            connection: Connection::new(0, Rc::new(config)),
+            connection: Connection::new(0, Rc::new(config), crate::buf::Returns::default()),
             now: Instant::now(),
             caught: Caught::default(),
             wire: Vec::new(),

@@ -151,6 +151,7 @@ impl Shared {
     pub fn turn(&self, now: Instant) -> io::Result<Turn> {
         let mut wakers = self.wakers.take();
         let result = self.core.borrow_mut().turn(now, &mut wakers);
+        self.drop_returned();
         let woke = !wakers.is_empty();
         self.wake_all(wakers);
         Ok(Turn { woke, more: result? })
@@ -167,6 +168,15 @@ impl Shared {
             }
         }
         Ok(any)
+    }
+
+    /// Drops what callers had lent, with nothing borrowed.
+    #[inline]
+    fn drop_returned(&self) {
+        let returns = self.core.borrow().machine.returns().clone();
+        if !returns.is_empty() {
+            drop(returns.take());
+        }
     }
 
     /// Whether the driver may wait for the descriptor; from then on it has to be woken.
@@ -217,6 +227,7 @@ impl Shared {
         let engine = self.core.borrow_mut().tear_down(&mut wakers);
         let Some(engine) = engine else { return };
         drop(engine);
+        self.drop_returned();
         let wait = self.wait.borrow_mut().take();
         drop(wait);
         let driver = self.driver.borrow_mut().take();

@@ -77,7 +77,7 @@ single! {
     [] String: |value, encoder| encoder.arg(value.as_bytes());
     [] Cow<'_, str>: |value, encoder| encoder.arg(value.as_bytes());
     [] Cow<'_, [u8]>: |value, encoder| encoder.arg(value);
-    [] bytes::Bytes: |value, encoder| encoder.arg(value);
+    [] bytes::Bytes: |value, encoder| encoder.shared(value);
     [] bytes::BytesMut: |value, encoder| encoder.arg(value);
     [] Blob: |value, encoder| match value.as_slice() {
         Some(bytes) => encoder.arg(bytes),

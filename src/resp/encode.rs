@@ -1,6 +1,7 @@
 //! Commands to bytes: straight into the outgoing log.
 
-use crate::buf::Log;
+use crate::buf::{Log, Transmit};
+use bytes::Bytes;
 
 /// Writes one command to a connection's [`Log`].
 ///
@@ -25,6 +26,9 @@ pub struct Encoder<'l> {
     announced: usize,
     written: usize,
 }
+
+/// A [`Bytes`] of so many bytes or more is sent from where it lies; below, a copy costs less than a reference.
+pub const LEND_FROM: usize = 16 * 1024;
 
 /// Nothing was announced yet.
 const NOT_BEGUN: usize = usize::MAX;
@@ -100,9 +104,14 @@ impl<'l> Encoder<'l> {
     }
 
     /// Appends `count` arguments that were encoded before.
-    pub(crate) fn encoded(&mut self, bytes: &[u8], count: usize) {
+    pub(crate) fn encoded(&mut self, slices: Transmit, count: usize) {
         self.written += count;
-        self.log.append(bytes);
+        for slice in slices {
+            match slice.shared() {
+                Some(bytes) => self.log.lend(bytes),
+                None => self.log.append(&slice),
+            }
+        }
     }
 
     /// Arguments written so far.
@@ -151,6 +160,17 @@ impl<'l> Encoder<'l> {
     fn large(&mut self, value: &[u8]) {
         self.header(b'$', value.len());
         self.log.append(value);
+        self.log.append(b"\r\n");
+    }
+
+    /// One argument that is shared already: from [`LEND_FROM`] bytes on by reference, without a copy.
+    pub fn shared(&mut self, value: &Bytes) {
+        if value.len() < LEND_FROM {
+            return self.arg(value);
+        }
+        self.written += 1;
+        self.header(b'$', value.len());
+        self.log.lend(value.clone());
         self.log.append(b"\r\n");
     }
 

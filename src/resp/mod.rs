@@ -32,7 +32,7 @@ mod value_encode;
 pub use args::{ToArg, ToArgs};
 pub use convert::FromReply;
 pub use decoder::Decoder;
-pub use encode::Encoder;
+pub use encode::{Encoder, LEND_FROM};
 pub use limits::Limits;
 pub use reply::{Blob, Chunks, Reply, Verbatim};
 pub use scan::{FrameKind, Scan, Scanner};

@@ -63,7 +63,7 @@ macro_rules! conformance_tests {
                 connected_after_a_loss, connect_given_up, silent_server, protocols, authentication,
                 settings_are_sent, f21_optional_steps_refused, f21_permission_withdrawn, f09_late_set_up_replies,
                 f23_loading_during_set_up, unix_socket, host_names, look_ups_are_shared, asks_little_of_the_host;
-            sharing: callers_are_pipelined, replies_in_place, large_values, f19_both_sides_write,
+            sharing: callers_are_pipelined, replies_in_place, large_values, large_values_by_reference, f19_both_sides_write,
                 f19_ten_thousand_at_once, h21_small_replies_are_kept, h20_large_replies_are_kept,
                 connections_share_the_load, in_flight_limit, byte_limit, refused_commands, torn_frames_are_not_sent,
                 f01_push_between_replies, f01_push_at_rest, f01_push_in_resp2, f05_unusual_types,

@@ -2,13 +2,17 @@
 
 use crate::host::{Host, spawn};
 use crate::kit::{Kit, inside, inside_with, pause, poll_once, until};
+use bytes::Bytes;
 use respiral::command::Command;
 use respiral::error::Stage;
 use respiral::resp::{Encoder, ToArgs};
 use respiral::{Blob, Client, ConnectOptions, Delivery, EngineKind, EngineOptions, Error, Protocol, Value};
-use respiral_testkit::{Action, Server};
+use respiral_testkit::{Action, Server, alloc_count};
+use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Callers that ask at the same time travel together: the server needs far fewer reads than there are commands.
@@ -110,6 +114,63 @@ pub fn large_values<H: Host>(engine: EngineKind) {
             task.result().await;
         }
         client.close().await;
+    });
+}
+
+/// Large arguments that are shared already are sent from where they lie: nothing of their size is allocated. They are
+/// given back when the server has answered; that their owner then uses the client does no harm (H15).
+pub fn large_values_by_reference<H: Host>(engine: EngineKind) {
+    const LEN: usize = 1 << 20;
+    struct Owner {
+        bytes: Vec<u8>,
+        given_back: Arc<AtomicUsize>,
+    }
+    thread_local! {
+        static CLIENT: RefCell<Option<Client>> = const { RefCell::new(None) };
+    }
+    impl AsRef<[u8]> for Owner {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+    impl Drop for Owner {
+        fn drop(&mut self) {
+            CLIENT.with(|client| client.borrow().as_ref().map(Client::is_connected));
+            self.given_back.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    inside::<H>(engine, async |kit| {
+        let client = kit.connect().await;
+        CLIENT.with(|place| *place.borrow_mut() = Some(client.clone()));
+        let given_back = Arc::new(AtomicUsize::new(0));
+        let value =
+            |byte| Bytes::from_owner(Owner { bytes: vec![byte; LEN], given_back: given_back.clone() });
+        client.set("k", value(0)).await.unwrap();
+        let values: Vec<Bytes> = (1..=10).map(value).collect();
+        let before = alloc_count::snapshot();
+        for (round, value) in values.into_iter().enumerate() {
+            match round % 2 {
+                0 => client.set("k", value).await.unwrap(),
+                _ => client.cmd("SET").arg("k").arg(value).await.unwrap(),
+            }
+        }
+        let counts = alloc_count::snapshot() - before;
+        assert!(counts.bytes_allocated < 10 * LEN as u64 / 2, "{counts:?}");
+        let blob: Blob = client.get("k").await.unwrap();
+        assert!(blob == vec![10; LEN][..]);
+        drop(blob);
+        until::<H>("all are given back", || given_back.load(Ordering::SeqCst) == 11).await;
+        // What was never sent comes back as well.
+        kit.server.on("SET").withhold();
+        let mut dropped = client.set("k", value(1));
+        assert!(poll_once(&mut dropped).is_pending());
+        drop(dropped);
+        let mut pending = client.set("k", value(2));
+        assert!(poll_once(&mut pending).is_pending());
+        client.close().await;
+        assert_eq!(pending.await.unwrap_err().delivery(), Delivery::NotExecuted);
+        until::<H>("the rest is given back", || given_back.load(Ordering::SeqCst) == 13).await;
+        CLIENT.with(|place| drop(place.borrow_mut().take()));
     });
 }
 
