@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Turns that may put deadlines off because more has arrived (H18).
 const BUSY_MAX: u32 = 8;
@@ -31,6 +31,8 @@ const TURN_BUDGET: usize = 64;
 pub(crate) struct Shared {
     core: RefCell<Core>,
     info: EngineInfo,
+    /// How long to look for replies before the thread sleeps.
+    spin: Duration,
     /// Completed once per readiness, for ever: see `watch_forever`.
     wait: RefCell<Option<Pin<Box<dyn Future<Output = ()>>>>>,
     ready: Rc<Cell<Option<io::Result<()>>>>,
@@ -65,6 +67,8 @@ pub(super) struct Turn {
     pub woke: bool,
     /// The engine has more.
     pub more: bool,
+    /// Something has happened at all.
+    pub any: bool,
 }
 
 impl Shared {
@@ -90,6 +94,7 @@ impl Shared {
                 pid: std::process::id(),
             }),
             info,
+            spin: options.engine_options().spin,
             wait: RefCell::new(Some(wait)),
             ready,
             driver: RefCell::new(None),
@@ -154,7 +159,8 @@ impl Shared {
         self.drop_returned();
         let woke = !wakers.is_empty();
         self.wake_all(wakers);
-        Ok(Turn { woke, more: result? })
+        let (more, any) = result?;
+        Ok(Turn { woke, more, any })
     }
 
     /// Gives the engine everything that is to be done. True when there was something.
@@ -177,6 +183,11 @@ impl Shared {
         if !returns.is_empty() {
             drop(returns.take());
         }
+    }
+
+    /// How long to look for replies before the thread sleeps, when that is wanted and some are awaited.
+    pub fn spin(&self) -> Option<Duration> {
+        (!self.spin.is_zero() && self.core.borrow().machine.held().0 > 0).then_some(self.spin)
     }
 
     /// Whether the driver may wait for the descriptor; from then on it has to be woken.
@@ -286,20 +297,23 @@ impl Drop for Shared {
 }
 
 impl Core {
-    fn turn(&mut self, now: Instant, wakers: &mut Vec<Waker>) -> io::Result<bool> {
-        let Some(engine) = &mut self.engine else { return Ok(false) };
+    /// Whether the engine has more, and whether anything has happened.
+    fn turn(&mut self, now: Instant, wakers: &mut Vec<Waker>) -> io::Result<(bool, bool)> {
+        let Some(engine) = &mut self.engine else { return Ok((false, false)) };
         self.machine.pass_absent();
         let more = engine.poll(TURN_BUDGET, &mut self.completions)?;
         self.look_ups.collect(&mut self.completions);
+        let mut any = !self.completions.is_empty();
         for completion in self.completions.drain(..) {
             self.machine.handle(now, completion);
         }
         self.busy = if more { self.busy + 1 } else { 0 };
         if (!more || self.busy > BUSY_MAX) && self.machine.next_deadline().is_some_and(|at| at <= now) {
             self.machine.handle_timeout(now);
+            any = true;
         }
         self.machine.take_wakers(wakers);
-        Ok(more)
+        Ok((more, any))
     }
 
     fn flush(&mut self, now: Instant) -> io::Result<bool> {

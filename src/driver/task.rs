@@ -4,7 +4,7 @@
 //!          ┌────────────── completions, timers, callers woken ◀──────────────┐
 //!          ▼                                                                 │
 //!  Turn ──▶ (yield, if callers were woken) ──▶ Flush ──▶ something done? ──▶ Turn
-//!                                                └──▶ nothing ──▶ Park ──▶ descriptor ready
+//!                                                └──▶ nothing ──▶ (Spin) ──▶ Park ──▶ descriptor ready
 //!                                                        ▲          └───▶ nudged by a call ──▶ Flush
 //! ```
 //! Callers that a turn woke run before the flush, so what they ask next leaves in one send per connection. The driver
@@ -37,6 +37,10 @@ pub struct Driver {
 enum Phase {
     Turn,
     Flush,
+    /// Looking for replies until then, before the thread sleeps.
+    Spin {
+        until: Instant,
+    },
     Park,
     /// Waiting for a descriptor that is ready, so that the host parks once.
     Breathe,
@@ -69,13 +73,23 @@ impl Driver {
                 }
                 Phase::Flush => {
                     let any = shared.flush(now)?;
-                    self.phase = if any { Phase::Turn } else { Phase::Park };
-                    if self.phase == Phase::Park {
-                        if !shared.may_park()? {
-                            self.phase = Phase::Turn;
-                        } else {
-                            self.parked = now;
-                        }
+                    self.phase = match shared.spin() {
+                        _ if any => Phase::Turn,
+                        Some(spin) => Phase::Spin { until: now + spin },
+                        None => self.park(shared, now)?,
+                    };
+                }
+                Phase::Spin { until } => {
+                    let turn = shared.turn(now)?;
+                    if turn.woke || turn.more {
+                        self.phase = Phase::Flush;
+                        return Ok(self.yield_now(shared, now, cx));
+                    }
+                    // What has happened may want something done.
+                    if turn.any {
+                        self.phase = Phase::Flush;
+                    } else if now >= until {
+                        self.phase = self.park(shared, now)?;
                     }
                 }
                 Phase::Park => {
@@ -102,6 +116,15 @@ impl Driver {
                 },
             }
         }
+    }
+
+    /// Parks, unless there is something to do.
+    fn park(&mut self, shared: &Shared, now: Instant) -> io::Result<Phase> {
+        if !shared.may_park()? {
+            return Ok(Phase::Turn);
+        }
+        self.parked = now;
+        Ok(Phase::Park)
     }
 
     fn yield_now(&mut self, shared: &Shared, now: Instant, cx: &mut Context<'_>) -> Poll<()> {

@@ -3,7 +3,9 @@
 use crate::host::{Host, spawn};
 use crate::kit::{Kit, count_from_env, inside, pause, poll_once, until};
 use crate::sharing::reply_to_gets;
-use respiral::{Client, ConnectOptions, EngineKind, EngineOptions, Error, Protocol, Runtime, Watch};
+use respiral::{
+    Client, ConnectOptions, Delivery, EngineKind, EngineOptions, Error, Protocol, Runtime, Watch,
+};
 use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
@@ -143,6 +145,54 @@ pub fn h09_timers_fire_under_flood<H: Host>(engine: EngineKind) {
         assert!(took < Duration::from_secs(4), "40 sleeps of 5 ms took {took:?}");
         client.close().await;
     });
+}
+
+/// A driver that spins serves its callers, gives the host its turns, notices deadlines and losses, and sleeps when nothing
+/// is awaited.
+pub fn spinning<H: Host>(engine: EngineKind) {
+    let kit = Kit::<H>::new(engine);
+    let mut host = H::start_with_timers();
+    H::block_on(&mut host, async {
+        let spin = Duration::from_millis(1);
+        let client = kit.connect_with(kit.options().engine(kit.engine_options().spin(spin))).await;
+        let busy = Rc::new(Cell::new(true));
+        let (caller, stop) = (client.clone(), busy.clone());
+        let lone = spawn::<H, _>(async move {
+            let mut count = 0;
+            while stop.get() {
+                count += 1;
+                assert_eq!(caller.incr("n").await.unwrap(), count);
+            }
+        });
+        for _ in 0..20 {
+            H::sleep(Duration::from_millis(2)).await;
+        }
+        busy.set(false);
+        lone.result().await;
+        // A reply that does not come: the deadline passes, and the loss is told.
+        kit.server.on("GET").withhold();
+        let late = client.get::<Option<i64>, _>("k").timeout(Duration::from_millis(5)).await.unwrap_err();
+        assert_eq!(late.delivery(), Delivery::MaybeExecuted);
+        let mut lost = client.get::<Option<i64>, _>("k");
+        assert!(poll_once(&mut lost).is_pending());
+        kit.until("it is withheld", |stats| stats.withheld == 2).await;
+        kit.server.open_connections().close();
+        assert!(lost.await.unwrap_err().is_connection());
+        kit.server.remove_rules();
+        assert!(client.incr("n").await.unwrap() > 0);
+        // At rest the thread sleeps.
+        let before = cpu_time();
+        H::sleep(Duration::from_millis(200)).await;
+        let spent = cpu_time() - before;
+        assert!(spent < Duration::from_millis(100), "{spent:?} of CPU in 200 ms of rest");
+        client.close().await;
+    });
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// H10: calls are made, polled and dropped outside of the loop, before, between and after.

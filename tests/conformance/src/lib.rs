@@ -68,7 +68,7 @@ macro_rules! conformance_tests {
                 connections_share_the_load, in_flight_limit, byte_limit, refused_commands, torn_frames_are_not_sent,
                 f01_push_between_replies, f01_push_at_rest, f01_push_in_resp2, f05_unusual_types,
                 conversions_fail_alone, calls_are_lazy;
-            driving: h08_few_empty_parks, h08_other_tasks_run, h09_timers_fire_under_flood,
+            driving: h08_few_empty_parks, h08_other_tasks_run, h09_timers_fire_under_flood, spinning,
                 h10_calls_outside_of_the_loop, h13_no_wake_up_is_lost, h14_many_ready_at_once,
                 h18_a_late_host_fails_no_call;
             ending: h01_client_then_runtime, h04_a_hundred_runtimes, h05_driver_dropped, h05_driver_aborted,
