@@ -1,0 +1,207 @@
+//! What a run costs its process: clocks and counters of the kernel, read before and after.
+
+use crate::alloc;
+use hdrhistogram::Histogram;
+use respiral_testkit::alloc_count::{self, Counts};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// Latencies from 1 ns to a minute, with three digits.
+pub fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("fixed bounds")
+}
+
+/// One run; per operation where the name does not say otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    pub ops: f64,
+    pub seconds: f64,
+    pub ops_per_second: f64,
+    /// CPU time of all threads. The sum is exact; the kernel divides it into user and system by samples.
+    pub cpu_ns: f64,
+    pub user_ns: f64,
+    pub system_ns: f64,
+    pub context_switches: f64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+    pub p999_us: f64,
+    pub max_us: f64,
+    /// Of the whole process, the harness with it.
+    pub peak_rss_kib: f64,
+    /// Shares of the two cores that were not idle, 0 to 1.
+    pub client_core_busy: f64,
+    pub server_core_busy: f64,
+    /// Share of both cores' time that the hypervisor gave to others.
+    pub steal: f64,
+    /// Zero unless the run counted them.
+    pub allocations: f64,
+    pub allocated_bytes: f64,
+    /// Idle connections only: heap and resident memory of each.
+    pub heap_bytes_per_connection: f64,
+    pub rss_bytes_per_connection: f64,
+}
+
+pub struct Meter {
+    cores: [usize; 2],
+    busy: [CoreTime; 2],
+    switches: f64,
+    counts: Counts,
+    split: (f64, f64),
+    cpu_ns: f64,
+    started: Instant,
+}
+
+impl Meter {
+    /// `cores` are those of client and server.
+    pub fn start(cores: [usize; 2]) -> Self {
+        let (busy, switches, counts, split) =
+            (core_times(cores), context_switches(), counts(), user_and_system());
+        Self { cores, busy, switches, counts, split, cpu_ns: cpu_ns(), started: Instant::now() }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub fn stop(self, ops: u64, latencies: &Histogram<u64>) -> Sample {
+        let seconds = self.started.elapsed().as_secs_f64();
+        let cpu_ns = cpu_ns() - self.cpu_ns;
+        let split = user_and_system();
+        let counts = counts() - self.counts;
+        let switches = context_switches() - self.switches;
+        let busy = core_times(self.cores);
+        let n = ops as f64;
+        let (user, system) = (split.0 - self.split.0, split.1 - self.split.1);
+        let user_share = if user + system > 0.0 { user / (user + system) } else { 0.0 };
+        let client = busy[0].since(&self.busy[0]);
+        let server = busy[1].since(&self.busy[1]);
+        let us = |quantile| latencies.value_at_quantile(quantile) as f64 / 1e3;
+        Sample {
+            ops: n,
+            seconds,
+            ops_per_second: n / seconds,
+            cpu_ns: cpu_ns / n,
+            user_ns: cpu_ns / n * user_share,
+            system_ns: cpu_ns / n * (1.0 - user_share),
+            context_switches: switches / n,
+            p50_us: us(0.5),
+            p99_us: us(0.99),
+            p999_us: us(0.999),
+            max_us: latencies.max() as f64 / 1e3,
+            peak_rss_kib: status_kib("VmHWM:"),
+            client_core_busy: client.busy_share(),
+            server_core_busy: server.busy_share(),
+            steal: (client.stolen + server.stolen) / (client.total() + server.total()).max(1.0),
+            allocations: counts.allocations as f64 / n,
+            allocated_bytes: counts.bytes_allocated as f64 / n,
+            ..Sample::default()
+        }
+    }
+}
+
+fn counts() -> Counts {
+    if alloc::is_counting() { alloc_count::total() } else { Counts::default() }
+}
+
+/// CPU time of all threads of this process, those that have ended and the kernel's workers of its rings with them.
+fn cpu_ns() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// In ticks.
+fn user_and_system() -> (f64, f64) {
+    let stat = read("/proc/self/stat");
+    // After the name in parentheses; utime and stime are the 14th and 15th fields of all.
+    let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11);
+    let mut next = || fields.next().and_then(|field| field.parse().ok()).unwrap_or(0.0);
+    (next(), next())
+}
+
+fn context_switches() -> f64 {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0.0 };
+    let of_task = |task: std::fs::DirEntry| {
+        let status = read(&task.path().join("status").to_string_lossy());
+        let values = status.lines().filter(|line| line.contains("ctxt_switches:"));
+        values.filter_map(|line| line.split_whitespace().last()?.parse::<f64>().ok()).sum::<f64>()
+    };
+    tasks.flatten().map(of_task).sum()
+}
+
+/// A line of `/proc/self/status` that is a size.
+pub fn status_kib(name: &str) -> f64 {
+    let status = read("/proc/self/status");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    line.split_whitespace().next().and_then(|value| value.parse().ok()).unwrap_or(0.0)
+}
+
+/// Ticks of one core.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct CoreTime {
+    busy: f64,
+    idle: f64,
+    stolen: f64,
+}
+
+impl CoreTime {
+    /// From a line of `/proc/stat`: user nice system idle iowait irq softirq steal.
+    fn parse(line: &str) -> Self {
+        let ticks: Vec<f64> =
+            line.split_whitespace().skip(1).map(|field| field.parse().unwrap_or(0.0)).collect();
+        let sum = |fields: &[usize]| fields.iter().filter_map(|&i| ticks.get(i)).sum();
+        Self { busy: sum(&[0, 1, 2, 5, 6]), idle: sum(&[3, 4]), stolen: sum(&[7]) }
+    }
+
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            busy: self.busy - earlier.busy,
+            idle: self.idle - earlier.idle,
+            stolen: self.stolen - earlier.stolen,
+        }
+    }
+
+    fn total(&self) -> f64 {
+        self.busy + self.idle + self.stolen
+    }
+
+    fn busy_share(&self) -> f64 {
+        self.busy / self.total().max(1.0)
+    }
+}
+
+fn core_times(cores: [usize; 2]) -> [CoreTime; 2] {
+    let stat = read("/proc/stat");
+    cores.map(|core| {
+        let name = format!("cpu{core} ");
+        stat.lines().find(|line| line.starts_with(&name)).map(CoreTime::parse).unwrap_or_default()
+    })
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_is_busy_idle_or_stolen() {
+        let early = CoreTime::parse("cpu0 100 0 100 1000 0 0 0 0 0 0");
+        let late = CoreTime::parse("cpu0 120 0 110 1040 10 5 5 10 0 0").since(&early);
+        assert_eq!(late, CoreTime { busy: 40.0, idle: 50.0, stolen: 10.0 });
+        assert_eq!(late.busy_share(), 0.4);
+    }
+
+    #[test]
+    fn a_busy_thread_is_seen() {
+        let meter = Meter::start([0, 1]);
+        let mut sum = 0_u64;
+        while meter.elapsed() < Duration::from_millis(20) {
+            sum = std::hint::black_box(sum + 1);
+        }
+        let sample = meter.stop(1, &histogram());
+        assert!(sample.cpu_ns > 5e6 && sample.seconds >= 0.02 && sample.peak_rss_kib > 100.0);
+    }
+}

@@ -1,0 +1,187 @@
+//! Statistics, and whether the machine was quiet enough to conclude anything.
+
+use crate::meter::Sample;
+use serde::Serialize;
+
+/// The middle of a list; the mean of the two middle ones when their number is even. NaN when there is none.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// By linear interpolation.
+fn quantile(values: impl IntoIterator<Item = f64>, q: f64) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    let Some(last) = values.len().checked_sub(1) else { return f64::NAN };
+    let place = q * last as f64;
+    let (low, high) = (values[place.floor() as usize], values[place.ceil() as usize]);
+    low + (high - low) * place.fract()
+}
+
+/// The middle half of the values, against their median.
+fn spread(values: &[f64]) -> f64 {
+    let at = |q| quantile(values.iter().copied(), q);
+    (at(0.75) - at(0.25)) / at(0.5)
+}
+
+/// Per-round ratios of one side to another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    pub median: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Ratio {
+    /// Rounds that either side failed in are left out.
+    pub fn of(side: &[Option<f64>], reference: &[Option<f64>]) -> Option<Self> {
+        let ratios: Vec<f64> = side.iter().zip(reference).filter_map(|(a, b)| Some((*a)? / (*b)?)).collect();
+        (!ratios.is_empty()).then(|| Self {
+            median: median(ratios.iter().copied()),
+            low: ratios.iter().copied().fold(f64::INFINITY, f64::min),
+            high: ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
+}
+
+/// The median of each figure by itself.
+pub fn typical(samples: &[Sample]) -> Sample {
+    let of = |figure: fn(&Sample) -> f64| median(samples.iter().map(figure));
+    Sample {
+        ops: of(|s| s.ops),
+        seconds: of(|s| s.seconds),
+        ops_per_second: of(|s| s.ops_per_second),
+        cpu_ns: of(|s| s.cpu_ns),
+        user_ns: of(|s| s.user_ns),
+        system_ns: of(|s| s.system_ns),
+        context_switches: of(|s| s.context_switches),
+        p50_us: of(|s| s.p50_us),
+        p99_us: of(|s| s.p99_us),
+        p999_us: of(|s| s.p999_us),
+        max_us: of(|s| s.max_us),
+        peak_rss_kib: of(|s| s.peak_rss_kib),
+        client_core_busy: of(|s| s.client_core_busy),
+        server_core_busy: of(|s| s.server_core_busy),
+        steal: of(|s| s.steal),
+        allocations: of(|s| s.allocations),
+        allocated_bytes: of(|s| s.allocated_bytes),
+        heap_bytes_per_connection: of(|s| s.heap_bytes_per_connection),
+        rss_bytes_per_connection: of(|s| s.rss_bytes_per_connection),
+    }
+}
+
+/// What held a run back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bottleneck {
+    Client,
+    Server,
+    Both,
+    /// Neither core was busy: round trips and wake-ups, or the rate that was asked for.
+    Waiting,
+}
+
+const BUSY: f64 = 0.9;
+
+impl Bottleneck {
+    pub fn of(sample: &Sample) -> Self {
+        match (sample.client_core_busy >= BUSY, sample.server_core_busy >= BUSY) {
+            (true, false) => Self::Client,
+            (false, true) => Self::Server,
+            (true, true) => Self::Both,
+            (false, false) => Self::Waiting,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::Both => "both",
+            Self::Waiting => "waiting",
+        }
+    }
+}
+
+/// How steady the reference was, and what the hypervisor took.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Noise {
+    /// Of the reference's CPU time per operation, round against round.
+    pub spread: f64,
+    /// Mean share of both cores over all runs.
+    pub steal: f64,
+}
+
+const SPREAD_MAX: f64 = 0.2;
+const STEAL_MAX: f64 = 0.02;
+
+impl Noise {
+    pub fn of<'a>(reference: &[Sample], all: impl Iterator<Item = &'a Sample>) -> Self {
+        let spread = spread(&reference.iter().map(|sample| sample.cpu_ns).collect::<Vec<_>>());
+        let (sum, count) = all.fold((0.0, 0.0), |(sum, count), sample| (sum + sample.steal, count + 1.0));
+        Self {
+            spread: if spread.is_finite() { spread } else { 0.0 },
+            steal: if count > 0.0 { sum / count } else { 0.0 },
+        }
+    }
+
+    /// Why nothing should be concluded.
+    pub fn warning(&self) -> Option<String> {
+        let spread = (self.spread > SPREAD_MAX).then(|| {
+            format!("the reference's own rounds differ by {:.0} % (middle half)", self.spread * 100.0)
+        });
+        let steal = (self.steal > STEAL_MAX)
+            .then(|| format!("the hypervisor took {:.1} % of the two cores", self.steal * 100.0));
+        let reasons: Vec<String> = spread.into_iter().chain(steal).collect();
+        (!reasons.is_empty()).then(|| {
+            format!("too noisy to conclude from differences of less than a half: {}", reasons.join("; "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_quantiles() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median([]).is_nan());
+        assert_eq!(quantile([0.0, 10.0], 0.25), 2.5);
+        assert_eq!(spread(&[90.0, 100.0, 100.0, 110.0, 100.0]), 0.0);
+    }
+
+    #[test]
+    fn ratios_pair_rounds_and_skip_failed_ones() {
+        let ratio = Ratio::of(&[Some(2.0), None, Some(9.0)], &[Some(1.0), Some(1.0), Some(3.0)]).unwrap();
+        assert_eq!(ratio, Ratio { median: 2.5, low: 2.0, high: 3.0 });
+        assert_eq!(Ratio::of(&[None], &[Some(1.0)]), None);
+    }
+
+    #[test]
+    fn noise_is_told() {
+        let sample = |cpu_ns, steal| Sample { cpu_ns, steal, ..Sample::default() };
+        let quiet = [sample(100.0, 0.0), sample(101.0, 0.0), sample(102.0, 0.0)];
+        assert_eq!(Noise::of(&quiet, quiet.iter()).warning(), None);
+        let unsteady = [sample(100.0, 0.0), sample(200.0, 0.0), sample(300.0, 0.0)];
+        assert!(Noise::of(&unsteady, unsteady.iter()).warning().unwrap().contains("50 %"));
+        let robbed = [sample(100.0, 0.1); 3];
+        assert!(Noise::of(&robbed, robbed.iter()).warning().unwrap().contains("10.0 %"));
+    }
+
+    #[test]
+    fn a_busy_core_is_the_bottleneck() {
+        let of = |client, server| {
+            Bottleneck::of(&Sample {
+                client_core_busy: client,
+                server_core_busy: server,
+                ..Sample::default()
+            })
+        };
+        assert_eq!(of(0.99, 0.5), Bottleneck::Client);
+        assert_eq!(of(0.5, 0.99), Bottleneck::Server);
+        assert_eq!(of(0.95, 0.95), Bottleneck::Both);
+        assert_eq!(of(0.5, 0.5), Bottleneck::Waiting);
+    }
+}

@@ -1,0 +1,4 @@
+use super::Report;
+pub fn page(_: &Report) -> String {
+    String::new()
+}
