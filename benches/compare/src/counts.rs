@@ -2,11 +2,11 @@
 //! costs time.
 
 use crate::rounds::{Run, RunError};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::process::Command;
 
 /// Per operation; absent where the tool is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
     pub allocations: Option<f64>,
     pub allocated_bytes: Option<f64>,
@@ -15,7 +15,7 @@ pub struct Counts {
 }
 
 /// What can be counted here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tools {
     pub perf: bool,
     pub valgrind: bool,

@@ -10,7 +10,7 @@
 //! [`TICK_MIN`]; it is the same for every side.
 
 use crate::clients::Client;
-use crate::meter::{Meter, Sample, histogram, status_kib};
+use crate::meter::{Meter, Place, Sample, histogram, status_kib};
 use crate::workload::{Step, Work, Workload};
 use futures_util::future::join_all;
 use hdrhistogram::Histogram;
@@ -39,8 +39,7 @@ pub struct Job {
     pub stop: Stop,
     /// The same load for this long before the measurement.
     pub warm_up: Duration,
-    /// Of client and server.
-    pub cores: [usize; 2],
+    pub place: Place,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +160,7 @@ async fn closed<R: Runtime, C: Client>(runtime: &R, client: &C, job: &Job, stop:
         running: Cell::new(job.callers),
         over: Gate::default(),
     });
-    let meter = Meter::start(job.cores);
+    let meter = Meter::start(job.place);
     let started = Instant::now();
     for _ in 0..job.callers {
         let (client, work, state) = (client.clone(), job.work.clone(), state.clone());
@@ -288,7 +287,7 @@ async fn open<R: Runtime, C: Client>(runtime: &R, client: &C, job: &Job, stop: S
     let timer = schedule.timer();
     let ticks = timer.try_clone().expect("a descriptor");
     let watch = runtime.watch(timer).expect("the runtime takes a descriptor");
-    let meter = Meter::start(job.cores);
+    let meter = Meter::start(job.place);
     let started = Instant::now();
     for _ in 0..job.callers {
         let (client, work, state) = (client.clone(), job.work.clone(), state.clone());

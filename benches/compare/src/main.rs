@@ -8,6 +8,7 @@ mod load;
 mod meter;
 mod noise;
 mod plan;
+mod progress;
 mod report;
 mod rounds;
 mod server;
@@ -17,13 +18,15 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clients::Side;
 use counts::Tools;
 use load::{Job, Stop};
+use meter::Place;
 use plan::{Scenario, Wishes};
+use progress::Progress;
 use report::environment::Environment;
 use report::{Outcome, Report, ScenarioReport};
 use rounds::{Run, Settings};
 use server::Server;
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -51,6 +54,8 @@ enum Verb {
         #[arg(long, default_value_t = 1)]
         core: usize,
     },
+    /// Draws report.html beside a report.json again
+    Draw { json: PathBuf },
 }
 
 #[derive(Args)]
@@ -137,6 +142,9 @@ struct One {
     client_core: usize,
     #[arg(long, default_value_t = 1)]
     server_core: usize,
+    /// Whose CPU time tells how busy the server is
+    #[arg(long)]
+    server_pid: Option<u32>,
 }
 
 fn main() -> ExitCode {
@@ -147,6 +155,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Some(Verb::One(one)) => run_one(&one),
+        Some(Verb::Draw { json }) => draw(&json),
         None => compare(&cli.compare),
     };
     match result {
@@ -183,7 +192,11 @@ fn run_one(one: &One) -> Result<(), String> {
         rate: one.rate,
         stop: one.ops.map_or(Stop::After(Duration::from_millis(one.ms)), Stop::Operations),
         warm_up: Duration::from_millis(one.warm_up_ms),
-        cores: [one.client_core, one.server_core],
+        place: Place {
+            client_core: one.client_core,
+            server_core: one.server_core,
+            server_pid: own.as_ref().and_then(Server::pid).or(one.server_pid),
+        },
     };
     let sample = one.side.run(&job);
     println!("{}", serde_json::to_string(&sample).map_err(|error| error.to_string())?);
@@ -213,14 +226,17 @@ fn compare(options: &Compare) -> Result<(), String> {
         url: server.url.clone(),
         rounds: options.rounds.max(1),
         time: Duration::from_millis(options.ms),
-        client_core: options.client_core,
-        server_core: options.server_core,
+        place: Place {
+            client_core: options.client_core,
+            server_core: options.server_core,
+            server_pid: server.pid(),
+        },
     };
     let mut report = Report {
         environment: Environment {
             server: server.name.clone(),
-            client_core: settings.client_core,
-            server_core: settings.server_core,
+            client_core: options.client_core,
+            server_core: options.server_core,
             rounds: settings.rounds,
             run_ms: settings.time.as_millis(),
             tools: Some(tools),
@@ -236,22 +252,26 @@ fn compare(options: &Compare) -> Result<(), String> {
     if !tools.valgrind && options.instructions {
         eprintln!("compare: no instructions per operation: valgrind is missing");
     }
+    let steps = scenarios.len() * sides.len() * (settings.rounds + 1);
+    eprintln!(
+        "compare: {} scenarios, {} sides, {} rounds each",
+        scenarios.len(),
+        sides.len(),
+        settings.rounds
+    );
+    let mut progress = Progress {
+        started,
+        step: 0,
+        steps,
+        is_terminal: std::io::stderr().is_terminal(),
+        heading: String::new(),
+    };
     for (number, scenario) in scenarios.iter().enumerate() {
         server::load(&settings.url, &Work::new(scenario.workload, scenario.keys, scenario.distribution))?;
-        let progress = |what: &str| {
-            let (name, of, seconds) = (scenario.name(), scenarios.len(), started.elapsed().as_secs());
-            eprint!("\r\x1b[K[{}/{of}] {name}: {what} ({seconds} s)", number + 1);
-            let _ = std::io::stderr().flush();
-        };
-        let outcomes = measure(
-            scenario,
-            &sides,
-            &settings,
-            (!options.no_counts).then_some(tools),
-            options.instructions,
-            progress,
-        );
-        eprint!("\r\x1b[K");
+        progress.heading(format!("[{}/{}] {}", number + 1, scenarios.len(), scenario.name()));
+        let tools = (!options.no_counts).then_some(tools);
+        let outcomes = measure(scenario, &sides, &settings, tools, options.instructions, &mut progress);
+        progress.clear();
         let result = ScenarioReport::new(scenario, options.reference, outcomes);
         println!("{}", report::table::table(&result));
         report.scenarios.push(result);
@@ -267,13 +287,13 @@ fn measure(
     settings: &Settings,
     tools: Option<Tools>,
     is_instructions: bool,
-    progress: impl Fn(&str),
+    progress: &mut Progress,
 ) -> Vec<Outcome> {
     let new = |&side| Outcome { side, rounds: Vec::new(), counts: Default::default(), failure: None };
     let mut outcomes: Vec<Outcome> = sides.iter().map(new).collect();
     for round in 0..settings.rounds {
         for side in rounds::order(sides, round) {
-            progress(&format!("round {} of {}, {}", round + 1, settings.rounds, side.name()));
+            progress.step(&format!("round {}, {}", round + 1, side.name()));
             let outcome =
                 outcomes.iter_mut().find(|outcome| outcome.side == side).expect("every side has one");
             match (Run { settings, scenario, side }).measure() {
@@ -287,7 +307,7 @@ fn measure(
     }
     let Some(tools) = tools.filter(|_| scenario.workload != Workload::Idle) else { return outcomes };
     for outcome in &mut outcomes {
-        progress(&format!("counting, {}", outcome.side.name()));
+        progress.step(&format!("counting, {}", outcome.side.name()));
         let run = Run { settings, scenario, side: outcome.side };
         match counts::count(&run, tools, is_instructions) {
             Ok(counts) => outcome.counts = counts,
@@ -297,7 +317,17 @@ fn measure(
     outcomes
 }
 
-fn write(report: &Report, directory: &PathBuf) -> Result<(), String> {
+fn draw(json: &Path) -> Result<(), String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", json.display());
+    let text = std::fs::read_to_string(json).map_err(|error| failed(&error))?;
+    let report: Report = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+    let page = json.with_file_name("report.html");
+    std::fs::write(&page, report::html::page(&report)).map_err(|error| failed(&error))?;
+    println!("{}", page.display());
+    Ok(())
+}
+
+fn write(report: &Report, directory: &Path) -> Result<(), String> {
     let (page, data) = (directory.join("report.html"), directory.join("report.json"));
     let json = serde_json::to_string_pretty(report).map_err(|error| error.to_string())?;
     std::fs::create_dir_all(directory)

@@ -29,9 +29,12 @@ pub struct Sample {
     pub max_us: f64,
     /// Of the whole process, the harness with it.
     pub peak_rss_kib: f64,
-    /// Shares of the two cores that were not idle, 0 to 1.
-    pub client_core_busy: f64,
-    pub server_core_busy: f64,
+    /// CPU time of client and server against the time that passed: 1 is a whole core. The server's is not known when it
+    /// was given by URL: then it is what its core did.
+    pub client_busy: f64,
+    pub server_busy: f64,
+    /// Share of the two cores that other processes used.
+    pub others: f64,
     /// Share of both cores' time that the hypervisor gave to others.
     pub steal: f64,
     /// Zero unless the run counted them.
@@ -42,8 +45,17 @@ pub struct Sample {
     pub rss_bytes_per_connection: f64,
 }
 
+/// Where to look.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub client_core: usize,
+    pub server_core: usize,
+    pub server_pid: Option<u32>,
+}
+
 pub struct Meter {
-    cores: [usize; 2],
+    place: Place,
+    server_ns: Option<f64>,
     busy: [CoreTime; 2],
     switches: f64,
     counts: Counts,
@@ -67,15 +79,20 @@ impl Meter {
     pub fn stop(self, ops: u64, latencies: &Histogram<u64>) -> Sample {
         let seconds = self.started.elapsed().as_secs_f64();
         let cpu_ns = cpu_ns() - self.cpu_ns;
-        let split = user_and_system();
         let counts = counts() - self.counts;
+        let server_ns = self.place.server_pid.map(process_ns);
+        let split = user_and_system();
         let switches = context_switches() - self.switches;
-        let busy = core_times(self.cores);
+        let busy = core_times(self.place);
         let n = ops as f64;
         let (user, system) = (split.0 - self.split.0, split.1 - self.split.1);
         let user_share = if user + system > 0.0 { user / (user + system) } else { 0.0 };
         let client = busy[0].since(&self.busy[0]);
         let server = busy[1].since(&self.busy[1]);
+        let client_busy = cpu_ns / seconds / 1e9;
+        let of_server = server_ns.zip(self.server_ns).map(|(now, then)| (now - then) / seconds / 1e9);
+        let server_busy = of_server.unwrap_or_else(|| server.busy_share());
+        let all = client.busy_share() + server.busy_share();
         let us = |quantile| latencies.value_at_quantile(quantile) as f64 / 1e3;
         Sample {
             ops: n,
@@ -90,8 +107,9 @@ impl Meter {
             p999_us: us(0.999),
             max_us: latencies.max() as f64 / 1e3,
             peak_rss_kib: status_kib("VmHWM:"),
-            client_core_busy: client.busy_share(),
-            server_core_busy: server.busy_share(),
+            client_busy,
+            server_busy,
+            others: ((all - client_busy - server_busy) / 2.0).max(0.0),
             steal: (client.stolen + server.stolen) / (client.total() + server.total()).max(1.0),
             allocations: counts.allocations as f64 / n,
             allocated_bytes: counts.bytes_allocated as f64 / n,
@@ -108,6 +126,16 @@ fn counts() -> Counts {
 fn cpu_ns() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// CPU time of another process, its threads together.
+fn process_ns(pid: u32) -> f64 {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return 0.0 };
+    let of_task = |task: std::fs::DirEntry| {
+        let exact = read(&task.path().join("schedstat").to_string_lossy());
+        exact.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0)
+    };
+    tasks.flatten().map(of_task).sum()
 }
 
 /// In ticks.
@@ -170,9 +198,9 @@ impl CoreTime {
     }
 }
 
-fn core_times(cores: [usize; 2]) -> [CoreTime; 2] {
+fn core_times(place: Place) -> [CoreTime; 2] {
     let stat = read("/proc/stat");
-    cores.map(|core| {
+    [place.client_core, place.server_core].map(|core| {
         let name = format!("cpu{core} ");
         stat.lines().find(|line| line.starts_with(&name)).map(CoreTime::parse).unwrap_or_default()
     })
@@ -196,12 +224,18 @@ mod tests {
 
     #[test]
     fn a_busy_thread_is_seen() {
-        let meter = Meter::start([0, 1]);
+        let meter =
+            Meter::start(Place { client_core: 0, server_core: 1, server_pid: Some(std::process::id()) });
         let mut sum = 0_u64;
         while meter.elapsed() < Duration::from_millis(20) {
             sum = std::hint::black_box(sum + 1);
         }
         let sample = meter.stop(1, &histogram());
-        assert!(sample.cpu_ns > 5e6 && sample.seconds >= 0.02 && sample.peak_rss_kib > 100.0);
+        assert!(
+            sample.cpu_ns > 2e6
+                && sample.server_busy > 0.1
+                && sample.seconds >= 0.02
+                && sample.peak_rss_kib > 100.0
+        );
     }
 }

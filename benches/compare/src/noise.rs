@@ -1,7 +1,7 @@
 //! Statistics, and whether the machine was quiet enough to conclude anything.
 
 use crate::meter::Sample;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The middle of a list; the mean of the two middle ones when their number is even. NaN when there is none.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
@@ -25,7 +25,7 @@ fn spread(values: &[f64]) -> f64 {
 }
 
 /// Per-round ratios of one side to another.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     pub median: f64,
     pub low: f64,
@@ -44,24 +44,28 @@ impl Ratio {
     }
 }
 
-/// The median of each figure by itself.
+/// The median of each figure by itself; but CPU time is divided into user and system by all rounds together, as the
+/// kernel samples it and one round has few samples.
 pub fn typical(samples: &[Sample]) -> Sample {
     let of = |figure: fn(&Sample) -> f64| median(samples.iter().map(figure));
+    let sum = |figure: fn(&Sample) -> f64| samples.iter().map(figure).sum::<f64>();
+    let user_share = (sum(|s| s.user_ns * s.ops) / sum(|s| s.cpu_ns * s.ops).max(1.0)).clamp(0.0, 1.0);
     Sample {
         ops: of(|s| s.ops),
         seconds: of(|s| s.seconds),
         ops_per_second: of(|s| s.ops_per_second),
         cpu_ns: of(|s| s.cpu_ns),
-        user_ns: of(|s| s.user_ns),
-        system_ns: of(|s| s.system_ns),
+        user_ns: of(|s| s.cpu_ns) * user_share,
+        system_ns: of(|s| s.cpu_ns) * (1.0 - user_share),
         context_switches: of(|s| s.context_switches),
         p50_us: of(|s| s.p50_us),
         p99_us: of(|s| s.p99_us),
         p999_us: of(|s| s.p999_us),
         max_us: of(|s| s.max_us),
         peak_rss_kib: of(|s| s.peak_rss_kib),
-        client_core_busy: of(|s| s.client_core_busy),
-        server_core_busy: of(|s| s.server_core_busy),
+        client_busy: of(|s| s.client_busy),
+        server_busy: of(|s| s.server_busy),
+        others: of(|s| s.others),
         steal: of(|s| s.steal),
         allocations: of(|s| s.allocations),
         allocated_bytes: of(|s| s.allocated_bytes),
@@ -71,7 +75,7 @@ pub fn typical(samples: &[Sample]) -> Sample {
 }
 
 /// What held a run back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bottleneck {
     Client,
@@ -85,7 +89,7 @@ const BUSY: f64 = 0.9;
 
 impl Bottleneck {
     pub fn of(sample: &Sample) -> Self {
-        match (sample.client_core_busy >= BUSY, sample.server_core_busy >= BUSY) {
+        match (sample.client_busy >= BUSY, sample.server_busy >= BUSY) {
             (true, false) => Self::Client,
             (false, true) => Self::Server,
             (true, true) => Self::Both,
@@ -104,16 +108,18 @@ impl Bottleneck {
 }
 
 /// How steady the reference was, and what the hypervisor took.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
     /// Of the reference's CPU time per operation, round against round.
     pub spread: f64,
-    /// Mean share of both cores over all runs.
+    /// Mean shares of both cores over all runs: the hypervisor's, other processes'.
     pub steal: f64,
+    pub others: f64,
 }
 
 const SPREAD_MAX: f64 = 0.2;
 const STEAL_MAX: f64 = 0.02;
+const OTHERS_MAX: f64 = 0.1;
 
 impl Noise {
     pub fn of<'a>(reference: &[Sample], all: impl Iterator<Item = &'a Sample>) -> Self {
@@ -127,12 +133,19 @@ impl Noise {
 
     /// Why nothing should be concluded.
     pub fn warning(&self) -> Option<String> {
-        let spread = (self.spread > SPREAD_MAX).then(|| {
-            format!("the reference's own rounds differ by {:.0} % (middle half)", self.spread * 100.0)
-        });
-        let steal = (self.steal > STEAL_MAX)
-            .then(|| format!("the hypervisor took {:.1} % of the two cores", self.steal * 100.0));
-        let reasons: Vec<String> = spread.into_iter().chain(steal).collect();
+        let percent = |share: f64| share * 100.0;
+        let reasons: Vec<String> = [
+            (self.spread > SPREAD_MAX).then(|| {
+                format!("the reference's own rounds differ by {:.0} % (middle half)", percent(self.spread))
+            }),
+            (self.steal > STEAL_MAX)
+                .then(|| format!("the hypervisor took {:.1} % of the two cores", percent(self.steal))),
+            (self.others > OTHERS_MAX)
+                .then(|| format!("other processes used {:.0} % of the two cores", percent(self.others))),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         (!reasons.is_empty()).then(|| {
             format!("too noisy to conclude from differences of less than a half: {}", reasons.join("; "))
         })
@@ -173,11 +186,7 @@ mod tests {
     #[test]
     fn a_busy_core_is_the_bottleneck() {
         let of = |client, server| {
-            Bottleneck::of(&Sample {
-                client_core_busy: client,
-                server_core_busy: server,
-                ..Sample::default()
-            })
+            Bottleneck::of(&Sample { client_busy: client, server_busy: server, ..Sample::default() })
         };
         assert_eq!(of(0.99, 0.5), Bottleneck::Client);
         assert_eq!(of(0.5, 0.99), Bottleneck::Server);

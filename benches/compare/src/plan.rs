@@ -1,7 +1,7 @@
 //! What is measured: scenarios, from the command line or by default.
 
 use crate::workload::{Distribution, Workload};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One load, under which all sides are compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Scenario {
 }
 
 /// A [`Scenario`] in words, for the report.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Description {
     pub name: String,
     pub workload: String,

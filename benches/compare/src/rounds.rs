@@ -1,7 +1,7 @@
 //! Rounds: each side runs once per round, in a process of its own, so that drift of the machine meets all of them.
 
 use crate::clients::Side;
-use crate::meter::Sample;
+use crate::meter::{Place, Sample};
 use crate::plan::Scenario;
 use std::fmt;
 use std::io::Read;
@@ -16,8 +16,7 @@ pub struct Settings {
     pub rounds: usize,
     /// Length of a measured run.
     pub time: Duration,
-    pub client_core: usize,
-    pub server_core: usize,
+    pub place: Place,
 }
 
 /// A run that gave no figures, with the reason.
@@ -73,8 +72,12 @@ impl Run<'_> {
         command
             .args(["one", &self.side.name(), "--is-loaded", "--url", &settings.url])
             .args(self.scenario.arguments());
-        command.args(["--client-core", &settings.client_core.to_string()]);
-        command.args(["--server-core", &settings.server_core.to_string()]).args(extra);
+        let Place { client_core, server_core, server_pid } = settings.place;
+        command.args(["--client-core", &client_core.to_string(), "--server-core", &server_core.to_string()]);
+        if let Some(pid) = server_pid {
+            command.args(["--server-pid", &pid.to_string()]);
+        }
+        command.args(extra);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         outcome(command.spawn().map_err(failed)?)
     }

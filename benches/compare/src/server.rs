@@ -95,6 +95,13 @@ impl Server {
     }
 }
 
+impl Server {
+    /// None when it is not ours.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let Some(child) = &mut self.child else { return };

@@ -65,7 +65,7 @@ fn closed(streams: &mut [TcpStream], job: &Job, stop: Stop) -> Sample {
     let mut buffer = vec![0; 256 << 10];
     let (mut latencies, mut done) = (histogram(), 0);
     let timed_every = stride(job.callers).div_ceil(job.callers as u64);
-    let meter = Meter::start(job.cores);
+    let meter = Meter::start(job.place);
     for (turn, wave) in (0_u64..).zip(waves.iter().cycle()) {
         let is_timed = turn % timed_every == 0;
         let since = is_timed.then(Instant::now);
@@ -109,7 +109,7 @@ fn open(stream: &mut TcpStream, job: &Job, stop: Stop, rate: f64) -> Sample {
     stream.set_nonblocking(true).expect("a socket");
     let (mut latencies, mut buffer, mut out) = (histogram(), vec![0; 64 << 10], Vec::new());
     let (mut sent, mut done, mut surplus) = (0, 0, 0);
-    let meter = Meter::start(job.cores);
+    let meter = Meter::start(job.place);
     let started = Instant::now();
     while done < schedule.count {
         let mut wait = [PollFd::new(&timer, PollFlags::IN), PollFd::new(stream, PollFlags::IN)];

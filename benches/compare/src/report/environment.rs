@@ -1,11 +1,11 @@
 //! Where and how it was measured.
 
 use crate::counts::Tools;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Environment {
     pub date: String,
     /// The exact command.

@@ -11,15 +11,15 @@ use crate::noise::{Bottleneck, Noise, Ratio, typical};
 use crate::plan::{Description, Scenario};
 use crate::workload::Workload;
 use environment::Environment;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     pub environment: Environment,
     pub scenarios: Vec<ScenarioReport>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ScenarioReport {
     pub scenario: Description,
     /// The side that ratios refer to.
@@ -29,7 +29,7 @@ pub struct ScenarioReport {
     pub warning: Option<String>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SideReport {
     pub side: String,
     pub family: Family,
