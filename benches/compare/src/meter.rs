@@ -65,11 +65,12 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// `cores` are those of client and server.
-    pub fn start(cores: [usize; 2]) -> Self {
-        let (busy, switches, counts, split) =
-            (core_times(cores), context_switches(), counts(), user_and_system());
-        Self { cores, busy, switches, counts, split, cpu_ns: cpu_ns(), started: Instant::now() }
+    pub fn start(place: Place) -> Self {
+        // What allocates comes before the count, what takes time before the clocks.
+        let (busy, switches, split) = (core_times(place), context_switches(), user_and_system());
+        let server_ns = place.server_pid.map(process_ns);
+        let counts = counts();
+        Self { place, server_ns, busy, switches, counts, split, cpu_ns: cpu_ns(), started: Instant::now() }
     }
 
     pub fn elapsed(&self) -> Duration {

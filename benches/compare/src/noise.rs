@@ -124,11 +124,11 @@ const OTHERS_MAX: f64 = 0.1;
 impl Noise {
     pub fn of<'a>(reference: &[Sample], all: impl Iterator<Item = &'a Sample>) -> Self {
         let spread = spread(&reference.iter().map(|sample| sample.cpu_ns).collect::<Vec<_>>());
-        let (sum, count) = all.fold((0.0, 0.0), |(sum, count), sample| (sum + sample.steal, count + 1.0));
-        Self {
-            spread: if spread.is_finite() { spread } else { 0.0 },
-            steal: if count > 0.0 { sum / count } else { 0.0 },
-        }
+        let sum =
+            |(n, steal, others), sample: &Sample| (n + 1.0, steal + sample.steal, others + sample.others);
+        let (n, steal, others) = all.fold((0.0_f64, 0.0, 0.0), sum);
+        let spread = if spread.is_finite() { spread } else { 0.0 };
+        Self { spread, steal: steal / n.max(1.0), others: others / n.max(1.0) }
     }
 
     /// Why nothing should be concluded.
