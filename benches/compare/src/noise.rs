@@ -35,7 +35,8 @@ pub struct Ratio {
 impl Ratio {
     /// Rounds that either side failed in are left out.
     pub fn of(side: &[Option<f64>], reference: &[Option<f64>]) -> Option<Self> {
-        let ratios: Vec<f64> = side.iter().zip(reference).filter_map(|(a, b)| Some((*a)? / (*b)?)).collect();
+        let ratios = side.iter().zip(reference).filter_map(|(a, b)| Some((*a)? / (*b)?));
+        let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
         (!ratios.is_empty()).then(|| Self {
             median: median(ratios.iter().copied()),
             low: ratios.iter().copied().fold(f64::INFINITY, f64::min),

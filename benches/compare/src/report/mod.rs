@@ -2,6 +2,8 @@
 
 pub mod environment;
 pub mod html;
+mod reading;
+mod svg;
 pub mod table;
 
 use crate::clients::{Family, Side};
