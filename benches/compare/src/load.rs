@@ -160,7 +160,6 @@ async fn closed<R: Runtime, C: Client>(runtime: &R, client: &C, job: &Job, stop:
         running: Cell::new(job.callers),
         over: Gate::default(),
     });
-    let meter = Meter::start(job.place);
     let started = Instant::now();
     for _ in 0..job.callers {
         let (client, work, state) = (client.clone(), job.work.clone(), state.clone());
@@ -188,6 +187,8 @@ async fn closed<R: Runtime, C: Client>(runtime: &R, client: &C, job: &Job, stop:
             }
         });
     }
+    // The tasks exist; none has run.
+    let meter = Meter::start(job.place);
     state.over.wait().await;
     meter.stop(state.next.get(), &state.latencies.borrow())
 }
@@ -287,7 +288,6 @@ async fn open<R: Runtime, C: Client>(runtime: &R, client: &C, job: &Job, stop: S
     let timer = schedule.timer();
     let ticks = timer.try_clone().expect("a descriptor");
     let watch = runtime.watch(timer).expect("the runtime takes a descriptor");
-    let meter = Meter::start(job.place);
     let started = Instant::now();
     for _ in 0..job.callers {
         let (client, work, state) = (client.clone(), job.work.clone(), state.clone());
@@ -304,6 +304,7 @@ async fn open<R: Runtime, C: Client>(runtime: &R, client: &C, job: &Job, stop: S
             }
         });
     }
+    let meter = Meter::start(job.place);
     while state.released.get() < schedule.count {
         watch.ready().await.expect("a timer");
         // Nothing to read: woken early.

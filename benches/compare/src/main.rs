@@ -85,7 +85,7 @@ struct Compare {
     #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Length of a measured run in milliseconds
-    #[arg(long, default_value_t = 120)]
+    #[arg(long, default_value_t = 150)]
     ms: u64,
     /// `test-kit`, redis://HOST:PORT (keys named bench:* are written there), or the path of a server's binary
     #[arg(long, default_value = "test-kit")]

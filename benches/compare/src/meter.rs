@@ -2,6 +2,8 @@
 
 use crate::alloc;
 use hdrhistogram::Histogram;
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::TimeVal;
 use respiral_testkit::alloc_count::{self, Counts};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -57,9 +59,8 @@ pub struct Meter {
     place: Place,
     server_ns: Option<f64>,
     busy: [CoreTime; 2],
-    switches: f64,
     counts: Counts,
-    split: (f64, f64),
+    usage: Usage,
     cpu_ns: f64,
     started: Instant,
 }
@@ -67,10 +68,10 @@ pub struct Meter {
 impl Meter {
     pub fn start(place: Place) -> Self {
         // What allocates comes before the count, what takes time before the clocks.
-        let (busy, switches, split) = (core_times(place), context_switches(), user_and_system());
+        let busy = core_times(place);
         let server_ns = place.server_pid.map(process_ns);
-        let counts = counts();
-        Self { place, server_ns, busy, switches, counts, split, cpu_ns: cpu_ns(), started: Instant::now() }
+        let (counts, usage) = (counts(), usage());
+        Self { place, server_ns, busy, counts, usage, cpu_ns: cpu_ns(), started: Instant::now() }
     }
 
     pub fn elapsed(&self) -> Duration {
@@ -80,13 +81,13 @@ impl Meter {
     pub fn stop(self, ops: u64, latencies: &Histogram<u64>) -> Sample {
         let seconds = self.started.elapsed().as_secs_f64();
         let cpu_ns = cpu_ns() - self.cpu_ns;
+        let usage = usage();
         let counts = counts() - self.counts;
         let server_ns = self.place.server_pid.map(process_ns);
-        let split = user_and_system();
-        let switches = context_switches() - self.switches;
         let busy = core_times(self.place);
         let n = ops as f64;
-        let (user, system) = (split.0 - self.split.0, split.1 - self.split.1);
+        let user = self::seconds(usage.user_time()) - self::seconds(self.usage.user_time());
+        let system = self::seconds(usage.system_time()) - self::seconds(self.usage.system_time());
         let user_share = if user + system > 0.0 { user / (user + system) } else { 0.0 };
         let client = busy[0].since(&self.busy[0]);
         let server = busy[1].since(&self.busy[1]);
@@ -102,7 +103,7 @@ impl Meter {
             cpu_ns: cpu_ns / n,
             user_ns: cpu_ns / n * user_share,
             system_ns: cpu_ns / n * (1.0 - user_share),
-            context_switches: switches / n,
+            context_switches: (context_switches(&usage) - context_switches(&self.usage)) / n,
             p50_us: us(0.5),
             p99_us: us(0.99),
             p999_us: us(0.999),
@@ -139,23 +140,17 @@ fn process_ns(pid: u32) -> f64 {
     tasks.flatten().map(of_task).sum()
 }
 
-/// In ticks.
-fn user_and_system() -> (f64, f64) {
-    let stat = read("/proc/self/stat");
-    // After the name in parentheses; utime and stime are the 14th and 15th fields of all.
-    let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11);
-    let mut next = || fields.next().and_then(|field| field.parse().ok()).unwrap_or(0.0);
-    (next(), next())
+/// Of all threads, in the kernel's own words: user and system time, context switches.
+fn usage() -> Usage {
+    getrusage(UsageWho::RUSAGE_SELF).expect("this process")
 }
 
-fn context_switches() -> f64 {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0.0 };
-    let of_task = |task: std::fs::DirEntry| {
-        let status = read(&task.path().join("status").to_string_lossy());
-        let values = status.lines().filter(|line| line.contains("ctxt_switches:"));
-        values.filter_map(|line| line.split_whitespace().last()?.parse::<f64>().ok()).sum::<f64>()
-    };
-    tasks.flatten().map(of_task).sum()
+fn seconds(time: TimeVal) -> f64 {
+    time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6
+}
+
+fn context_switches(usage: &Usage) -> f64 {
+    (usage.voluntary_context_switches() + usage.involuntary_context_switches()) as f64
 }
 
 /// A line of `/proc/self/status` that is a size.

@@ -84,12 +84,17 @@ pub enum Bottleneck {
     Both,
     /// Neither core was busy: round trips and wake-ups, or the rate that was asked for.
     Waiting,
+    /// Other processes had the cores.
+    Unclear,
 }
 
 const BUSY: f64 = 0.9;
 
 impl Bottleneck {
     pub fn of(sample: &Sample) -> Self {
+        if sample.others > OTHERS_MAX {
+            return Self::Unclear;
+        }
         match (sample.client_busy >= BUSY, sample.server_busy >= BUSY) {
             (true, false) => Self::Client,
             (false, true) => Self::Server,
@@ -104,6 +109,7 @@ impl Bottleneck {
             Self::Server => "server",
             Self::Both => "both",
             Self::Waiting => "waiting",
+            Self::Unclear => "unclear",
         }
     }
 }

@@ -98,7 +98,7 @@ impl Scenario {
         }
         let wave = self.callers as u64 * self.workload.batch();
         let waves = if self.workload.value_bytes() >= 1 << 20 { 8 } else { 300 };
-        (wave * waves).min(100_000).max(wave)
+        (wave * waves).min(200_000).max(wave)
     }
 }
 
