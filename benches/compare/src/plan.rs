@@ -94,7 +94,7 @@ impl Scenario {
     /// So many operations that a run of them takes some tens of milliseconds.
     pub fn short_run(&self) -> u64 {
         if let Some(rate) = self.rate {
-            return (rate / 20.0).ceil() as u64;
+            return (rate / 10.0).ceil() as u64;
         }
         let wave = self.callers as u64 * self.workload.batch();
         let waves = if self.workload.value_bytes() >= 1 << 20 { 8 } else { 300 };

@@ -4,7 +4,6 @@
 use crate::load::{Job, Memory, Schedule, Stop, stride};
 use crate::meter::{Meter, Sample, histogram};
 use crate::workload::{Work, Workload};
-use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -79,7 +78,7 @@ fn closed(streams: &mut [TcpStream], job: &Job, stop: Stop) -> Sample {
                 if let Some(since) = since {
                     // Replies are of about one size: this many of them are here.
                     let here = (wave.reply_len - left) as u64 * wave.ops / wave.reply_len as u64;
-                    record(&mut latencies, since.elapsed().as_nanos() as u64, here - told);
+                    latencies.saturating_record_n(since.elapsed().as_nanos() as u64, here - told);
                     told = here;
                 }
             }
@@ -96,15 +95,12 @@ fn closed(streams: &mut [TcpStream], job: &Job, stop: Stop) -> Sample {
     meter.stop(done, &latencies)
 }
 
-fn record(latencies: &mut Histogram<u64>, latency_ns: u64, count: u64) {
-    latencies.saturating_record_n(latency_ns, count);
-}
-
 /// At a fixed rate: writes what is due, reads what is there, waits for either.
 fn open(stream: &mut TcpStream, job: &Job, stop: Stop, rate: f64) -> Sample {
     let schedule = Schedule::new(rate, stop);
-    let frames: Vec<Vec<u8>> =
-        (0..OPERATIONS_ENCODED.min(schedule.count)).map(|i| job.work.frame(i)).collect();
+    let of = |index| (job.work.frame(index), job.work.reply_len(index));
+    let commands: Vec<(Vec<u8>, usize)> = (0..OPERATIONS_ENCODED.min(schedule.count)).map(of).collect();
+    let at = |index: u64| &commands[(index % OPERATIONS_ENCODED) as usize];
     let timer = schedule.timer();
     stream.set_nonblocking(true).expect("a socket");
     let (mut latencies, mut buffer, mut out) = (histogram(), vec![0; 64 << 10], Vec::new());
@@ -118,7 +114,7 @@ fn open(stream: &mut TcpStream, job: &Job, stop: Stop, rate: f64) -> Sample {
         let due = schedule.due(started.elapsed()).min(done + job.callers as u64);
         out.clear();
         while sent < due {
-            out.extend_from_slice(&frames[(sent % OPERATIONS_ENCODED) as usize]);
+            out.extend_from_slice(&at(sent).0);
             sent += 1;
         }
         write_all(stream, &out);
@@ -127,9 +123,9 @@ fn open(stream: &mut TcpStream, job: &Job, stop: Stop, rate: f64) -> Sample {
             Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "reads"),
         }
         let elapsed = started.elapsed();
-        while done < sent && surplus >= job.work.reply_len(done % OPERATIONS_ENCODED) {
-            surplus -= job.work.reply_len(done % OPERATIONS_ENCODED);
-            record(&mut latencies, schedule.latency_ns(done, elapsed), 1);
+        while done < sent && surplus >= at(done).1 {
+            surplus -= at(done).1;
+            latencies.saturating_record(schedule.latency_ns(done, elapsed));
             done += 1;
         }
     }

@@ -171,7 +171,7 @@ fn charts(report: &ScenarioReport, sides: &[(&SideReport, &Sample)]) -> String {
             number(parts.iter().sum()) + &ratio
         },
     );
-    let title = format!("Processor time: user, then system; (x {})", report.reference);
+    let title = format!("Processor time: user, then system (x {})", report.reference);
     let mut out = bars(&title, "nanoseconds per operation", &cost);
     let latency: Vec<Span<'_>> = sides
         .iter()
@@ -182,7 +182,11 @@ fn charts(report: &ScenarioReport, sides: &[(&SideReport, &Sample)]) -> String {
             note: format!("{} / {}", number(sample.p50_us), number(sample.p99_us)),
         })
         .collect();
-    out += &spans("Latency: median, 99 %, 99.9 %", "microseconds, logarithmic", &latency);
+    out += &spans(
+        "Latency: median, 99 %, 99.9 % (in figures: the first two)",
+        "microseconds, logarithmic",
+        &latency,
+    );
     let rate = chart_of(sides, |_, sample| Some(vec![sample.ops_per_second]), total);
     out += &bars("Throughput", "operations per second", &rate);
     let calls = chart_of(sides, |side, _| side.counts.system_calls.map(|n| vec![n.max(0.0)]), total);
