@@ -74,7 +74,9 @@ fn closed(streams: &mut [TcpStream], job: &Job, stop: Stop) -> Sample {
         for stream in &mut *streams {
             let (mut left, mut told) = (wave.reply_len, 0);
             while left > 0 {
-                left -= stream.read(&mut buffer).expect("reads");
+                let count = stream.read(&mut buffer).expect("reads");
+                assert_ne!(count, 0, "the server closed the connection");
+                left -= count;
                 if let Some(since) = since {
                     // Replies are of about one size: this many of them are here.
                     let here = (wave.reply_len - left) as u64 * wave.ops / wave.reply_len as u64;
@@ -95,7 +97,7 @@ fn closed(streams: &mut [TcpStream], job: &Job, stop: Stop) -> Sample {
     meter.stop(done, &latencies)
 }
 
-/// At a fixed rate: writes what is due, reads what is there, waits for either.
+/// At a fixed rate, on one connection: writes what is due, reads what is there, waits for either.
 fn open(stream: &mut TcpStream, job: &Job, stop: Stop, rate: f64) -> Sample {
     let schedule = Schedule::new(rate, stop);
     let of = |index| (job.work.frame(index), job.work.reply_len(index));
@@ -119,6 +121,7 @@ fn open(stream: &mut TcpStream, job: &Job, stop: Stop, rate: f64) -> Sample {
         }
         write_all(stream, &out);
         match stream.read(&mut buffer) {
+            Ok(0) => panic!("the server closed the connection"),
             Ok(count) => surplus += count,
             Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "reads"),
         }

@@ -132,6 +132,19 @@ fn section(out: &mut String, report: &ScenarioReport) {
     if let Some(warning) = &report.warning {
         let _ = write!(out, "<p class=\"warning\">{}</p>", escape(warning));
     }
+    if !report.is_idle() {
+        let noise = &report.noise;
+        let _ = write!(
+            out,
+            "<p class=\"dim\">Noise: {} differs from itself by {:.0} % (middle half of rounds); taken by the hypervisor \
+             {:.1} %, by other processes {:.0} %. Limit: {}.</p>",
+            escape(&report.reference),
+            noise.spread * 100.0,
+            noise.steal * 100.0,
+            noise.others * 100.0,
+            limits(report)
+        );
+    }
     let sides: Vec<(&SideReport, &Sample)> =
         report.sides.iter().filter_map(|side| Some((side, side.median.as_ref()?))).collect();
     let charts = if report.is_idle() { idle_charts(&sides) } else { charts(report, &sides) };
@@ -144,6 +157,24 @@ fn section(out: &mut String, report: &ScenarioReport) {
         details(out, report, &sides);
     }
     *out += "</section>";
+}
+
+/// What held the sides back, and how many of them.
+fn limits(report: &ScenarioReport) -> String {
+    let kinds = [
+        (Bottleneck::Client, "the client's core"),
+        (Bottleneck::Server, "the server's core"),
+        (Bottleneck::Both, "both cores"),
+        (Bottleneck::Waiting, "waiting for each other (neither core is full)"),
+        (Bottleneck::Unclear, "unclear (other processes had the cores)"),
+    ];
+    let count = |kind| report.sides.iter().filter(|side| side.bottleneck == Some(kind)).count();
+    let of = |(kind, name): (Bottleneck, &str)| match count(kind) {
+        0 => None,
+        n if n == report.sides.len() => Some(name.to_owned()),
+        n => Some(format!("{name}, for {n} sides")),
+    };
+    kinds.into_iter().filter_map(of).collect::<Vec<String>>().join("; ")
 }
 
 fn chart_of<'a>(
