@@ -39,8 +39,13 @@ fn works(words: &[&str]) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-pub fn count(run: &Run<'_>, tools: Tools, is_instructions: bool) -> Result<Counts, RunError> {
-    let mut counts = Counts::default();
+/// What was counted before something failed stays.
+pub fn count(
+    run: &Run<'_>,
+    tools: Tools,
+    is_instructions: bool,
+    counts: &mut Counts,
+) -> Result<(), RunError> {
     let sample = run.counting_allocations()?;
     counts.allocations = Some(sample.allocations);
     counts.allocated_bytes = Some(sample.allocated_bytes);
@@ -51,7 +56,7 @@ pub fn count(run: &Run<'_>, tools: Tools, is_instructions: bool) -> Result<Count
     if tools.valgrind && is_instructions {
         counts.user_instructions = Some(difference(run, CALLGRIND, n, callgrind_count)?);
     }
-    Ok(counts)
+    Ok(())
 }
 
 /// Two runs, the second of twice as many operations: what starting and ending cost falls out.

@@ -9,16 +9,14 @@
 //! held up, not in one (coordinated omission). A timer of the kernel releases what is due, at most every
 //! [`TICK_MIN`]; it is the same for every side.
 
-use crate::clients::Client;
+use crate::clients::{Client, Length};
 use crate::meter::{Meter, Place, Sample, histogram, status_kib};
-use crate::workload::{Step, Work, Workload};
+use crate::workload::{HASH_FIELDS, MGET_KEYS, Step, Work, Workload};
 use futures_util::future::join_all;
 use hdrhistogram::Histogram;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use respiral_monoio::{Runtime, Watch};
 use respiral_testkit::alloc_count;
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
-};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -100,30 +98,28 @@ impl Memory {
     }
 }
 
-/// One operation, checked.
+/// One operation, checked. What a workload did not put there ends the run.
 async fn perform<C: Client>(client: &C, work: &Work, index: u64) {
     let key = work.key(index);
+    let length = work.value.len();
     match work.step(index) {
-        Step::Get => assert_eq!(client.get(key).await, work.value.len()),
-        Step::GetOwned => assert_eq!(client.get_owned(key).await.len(), work.value.len()),
-        Step::Set => client.set(key, &work.value).await,
-        Step::Incr => assert!(client.incr(key).await > 0),
-        Step::Mget => assert_eq!(client.mget(&work.keys(index)).await, 16 * work.value.len()),
-        Step::Hgetall => assert_eq!(client.hgetall(key).await.len(), 32),
+        Step::Get => assert_eq!(client.get(key).await.expect("a reply").length(), length),
+        Step::GetOwned => assert_eq!(client.get_owned(key).await.expect("a reply").len(), length),
+        Step::Set => client.set(key, &work.value).await.expect("a reply"),
+        Step::Incr => assert!(client.incr(key).await.expect("a reply") > 0),
+        Step::Mget => {
+            let values = client.mget(&work.keys(index)).await.expect("a reply");
+            assert_eq!(values.iter().map(Length::length).sum::<usize>(), MGET_KEYS * length);
+        }
+        Step::Hgetall => assert_eq!(client.hgetall(key).await.expect("a reply").len(), HASH_FIELDS),
     }
 }
 
 /// What a caller issues at once. Joined in groups, since `join_all` allocates per future beyond 30.
 async fn perform_batch<C: Client>(client: &C, work: &Work, index: u64) {
     const GROUP: u64 = 25;
-    match work.workload.batch() {
-        1 => perform(client, work, index).await,
-        n => {
-            let group =
-                |first| join_all((0..GROUP).map(move |i| perform(client, work, index + first * GROUP + i)));
-            join_all((0..n / GROUP).map(group)).await;
-        }
-    }
+    let group = |first| join_all((0..GROUP).map(move |i| perform(client, work, index + first * GROUP + i)));
+    join_all((0..work.workload.batch() / GROUP).map(group)).await;
 }
 
 /// The state of a closed loop.
@@ -168,13 +164,21 @@ async fn closed<R: Runtime, C: Client>(runtime: &R, client: &C, job: &Job, stop:
             while state.next.get() < state.end.get() {
                 let index = state.next.get();
                 state.next.set(index + batch);
-                if index < state.timed_next.get() {
+                let is_timed = index >= state.timed_next.get();
+                let since = if is_timed {
+                    state.timed_next.set(index + state.stride);
+                    Instant::now()
+                } else {
+                    started
+                };
+                if batch == 1 {
+                    perform(&client, &work, index).await;
+                } else {
                     perform_batch(&client, &work, index).await;
+                }
+                if !is_timed {
                     continue;
                 }
-                state.timed_next.set(index + state.stride);
-                let since = Instant::now();
-                perform_batch(&client, &work, index).await;
                 let now = Instant::now();
                 state.latencies.borrow_mut().saturating_record((now - since).as_nanos() as u64);
                 if now - started > budget {
@@ -223,13 +227,12 @@ impl Schedule {
     }
 
     pub fn timer(&self) -> OwnedFd {
-        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC);
+        let timer =
+            TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC);
         let timer = timer.expect("a timer");
-        let tick = (self.interval_ns as i64).clamp(TICK_MIN.as_nanos() as i64, 999_999_999);
-        let tick = Timespec { tv_sec: 0, tv_nsec: tick as _ };
-        let spec = Itimerspec { it_interval: tick, it_value: tick };
-        timerfd_settime(&timer, TimerfdTimerFlags::empty(), &spec).expect("a valid time");
-        timer
+        let tick = Duration::from_nanos(self.interval_ns as u64).max(TICK_MIN);
+        timer.set(Expiration::Interval(tick.into()), TimerSetTimeFlags::empty()).expect("a valid time");
+        timer.into()
     }
 }
 
@@ -294,7 +297,11 @@ async fn open<R: Runtime, C: Client>(runtime: &R, client: &C, job: &Job, stop: S
         runtime.spawn_local(async move {
             let batch = work.workload.batch();
             while let Some(index) = state.take(batch).await {
-                perform_batch(&client, &work, index).await;
+                if batch == 1 {
+                    perform(&client, &work, index).await;
+                } else {
+                    perform_batch(&client, &work, index).await;
+                }
                 let latency = state.schedule.latency_ns(index, started.elapsed());
                 state.latencies.borrow_mut().saturating_record(latency);
             }
@@ -308,7 +315,7 @@ async fn open<R: Runtime, C: Client>(runtime: &R, client: &C, job: &Job, stop: S
     while state.released.get() < schedule.count {
         watch.ready().await.expect("a timer");
         // Nothing to read: woken early.
-        let _ = rustix::io::read(&ticks, &mut [0_u8; 8]);
+        let _ = nix::unistd::read(&ticks, &mut [0; 8]);
         state.release(schedule.due(started.elapsed()));
     }
     state.over.wait().await;

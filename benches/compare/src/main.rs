@@ -309,9 +309,8 @@ fn measure(
     for outcome in &mut outcomes {
         progress.step(&format!("counting, {}", outcome.side.name()));
         let run = Run { settings, scenario, side: outcome.side };
-        match counts::count(&run, tools, is_instructions) {
-            Ok(counts) => outcome.counts = counts,
-            Err(error) => outcome.failure = Some(error.to_string()),
+        if let Err(error) = counts::count(&run, tools, is_instructions, &mut outcome.counts) {
+            outcome.failure = Some(error.to_string());
         }
     }
     outcomes

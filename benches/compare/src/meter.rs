@@ -4,8 +4,8 @@ use crate::alloc;
 use hdrhistogram::Histogram;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
+use nix::time::{ClockId, clock_gettime};
 use respiral_testkit::alloc_count::{self, Counts};
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -126,8 +126,8 @@ fn counts() -> Counts {
 
 /// CPU time of all threads of this process, those that have ended and the kernel's workers of its rings with them.
 fn cpu_ns() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("this process");
+    time.tv_sec() as f64 * 1e9 + time.tv_nsec() as f64
 }
 
 /// CPU time of another process, its threads together.

@@ -100,9 +100,16 @@ fn outcome(mut child: Child) -> Result<(String, String), RunError> {
     let status = child.wait().map_err(|error| RunError(error.to_string()))?;
     match texts {
         Err(_) => Err(RunError(format!("no end after {} s", RUN_MAX.as_secs()))),
-        Ok((_, faults)) if !status.success() => Err(RunError(faults.trim().to_owned())),
+        Ok((_, faults)) if !status.success() => Err(RunError(brief(&faults))),
         Ok(texts) => Ok(texts),
     }
+}
+
+/// What a process printed before it failed, on one line.
+fn brief(text: &str) -> String {
+    const CHARACTERS_MAX: usize = 400;
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.chars().take(CHARACTERS_MAX).collect()
 }
 
 fn parse(text: &str) -> Result<Sample, RunError> {

@@ -1,6 +1,9 @@
 //! The server that all sides talk to, on the other core.
 
 use crate::workload::Work;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -60,10 +63,10 @@ impl Server {
         ]);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         // A child inherits where its parent may run.
-        let before = rustix::thread::sched_getaffinity(None).map_err(|error| error.to_string())?;
+        let before = sched_getaffinity(SELF).map_err(|error| error.to_string())?;
         pin(core);
         let child = command.spawn().map_err(|error| format!("{path}: {error}"));
-        let _ = rustix::thread::sched_setaffinity(None, &before);
+        let _ = sched_setaffinity(SELF, &before);
         let server =
             Self { child: Some(child?), url: format!("redis://127.0.0.1:{port}"), name: String::new() };
         let deadline = Instant::now() + Duration::from_secs(10);
@@ -150,17 +153,17 @@ pub fn serve(core: usize) {
 }
 
 pub fn pin(core: usize) {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(core);
-    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
+    let mut set = CpuSet::new();
+    if let Err(error) = set.set(core).and_then(|()| sched_setaffinity(SELF, &set)) {
         eprintln!("compare: not pinned to core {core}: {error}");
     }
 }
 
+/// This thread, to the calls above.
+const SELF: Pid = Pid::from_raw(0);
+
 /// Idle connections need more descriptors than the usual 1024.
 pub fn raise_descriptor_limit() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    let _ = setrlimit(Resource::Nofile, limit);
+    let limit = getrlimit(Resource::RLIMIT_NOFILE);
+    let _ = limit.and_then(|(_, highest)| setrlimit(Resource::RLIMIT_NOFILE, highest, highest));
 }

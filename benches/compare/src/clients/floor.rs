@@ -4,9 +4,10 @@
 use crate::load::{Job, Memory, Schedule, Stop, stride};
 use crate::meter::{Meter, Sample, histogram};
 use crate::workload::{Work, Workload};
-use rustix::event::{PollFd, PollFlags, poll};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 pub fn run(job: &Job) -> Sample {
@@ -110,9 +111,9 @@ fn open(stream: &mut TcpStream, job: &Job, stop: Stop, rate: f64) -> Sample {
     let meter = Meter::start(job.place);
     let started = Instant::now();
     while done < schedule.count {
-        let mut wait = [PollFd::new(&timer, PollFlags::IN), PollFd::new(stream, PollFlags::IN)];
-        poll(&mut wait, None).expect("polls");
-        let _ = rustix::io::read(&timer, &mut [0_u8; 8]);
+        let mut wait = [&timer.as_fd(), &stream.as_fd()].map(|fd| PollFd::new(*fd, PollFlags::POLLIN));
+        poll(&mut wait, PollTimeout::NONE).expect("polls");
+        let _ = nix::unistd::read(&timer, &mut [0; 8]);
         let due = schedule.due(started.elapsed()).min(done + job.callers as u64);
         out.clear();
         while sent < due {

@@ -1,12 +1,13 @@
 //! fred: one `Client`, cloned into every caller; it pipelines by itself.
 
 use super::pool::Pool;
-use super::{Client, on_tokio};
+use super::{Client, Length, on_tokio};
 use crate::load::{Job, drive};
 use crate::meter::Sample;
 use bytes::Bytes;
 use fred::clients::Client as Fred;
-use fred::interfaces::{ClientLike, HashesInterface, KeysInterface};
+use fred::error::Error;
+use fred::interfaces::{ClientLike, FredResult, HashesInterface, KeysInterface};
 use fred::types::Builder;
 use fred::types::config::{Config, TcpConfig};
 use std::collections::HashMap;
@@ -27,36 +28,43 @@ async fn connect(url: &str) -> Fred {
 }
 
 impl Client for Pool<Fred> {
-    async fn get(&self, key: &str) -> usize {
-        let value: Bytes = self.next().get(key).await.expect("a reply");
-        value.len()
+    type Value = Bytes;
+    type Error = Error;
+
+    fn get(&self, key: &str) -> impl Future<Output = FredResult<Bytes>> {
+        self.next().get(key)
     }
 
-    async fn get_owned(&self, key: &str) -> Vec<u8> {
-        let value: Bytes = self.next().get(key).await.expect("a reply");
-        value.into()
+    async fn get_owned(&self, key: &str) -> FredResult<Vec<u8>> {
+        let value: Bytes = self.next().get(key).await?;
+        Ok(value.into())
     }
 
-    async fn set(&self, key: &str, value: &Bytes) {
-        self.next().set::<(), _, _>(key, value.clone(), None, None, false).await.expect("a reply");
+    fn set(&self, key: &str, value: &Bytes) -> impl Future<Output = FredResult<()>> {
+        self.next().set(key, value.clone(), None, None, false)
     }
 
-    async fn incr(&self, key: &str) -> i64 {
-        self.next().incr(key).await.expect("a reply")
+    fn incr(&self, key: &str) -> impl Future<Output = FredResult<i64>> {
+        self.next().incr(key)
     }
 
-    async fn mget(&self, keys: &[&str]) -> usize {
-        let values: Vec<Bytes> = self.next().mget(keys.to_vec()).await.expect("a reply");
-        values.iter().map(Bytes::len).sum()
+    fn mget(&self, keys: &[&str]) -> impl Future<Output = FredResult<Vec<Bytes>>> {
+        self.next().mget(keys.to_vec())
     }
 
-    async fn hgetall(&self, key: &str) -> HashMap<String, String> {
-        self.next().hgetall(key).await.expect("a reply")
+    fn hgetall(&self, key: &str) -> impl Future<Output = FredResult<HashMap<String, String>>> {
+        self.next().hgetall(key)
     }
 
     async fn close(&self) {
         for client in self.all() {
             let _ = client.quit().await;
         }
+    }
+}
+
+impl Length for Bytes {
+    fn length(&self) -> usize {
+        self.len()
     }
 }

@@ -15,21 +15,31 @@ use crate::meter::Sample;
 use ::respiral_monoio::EngineKind;
 use bytes::Bytes;
 use clap::ValueEnum;
+use std::collections::HashMap;
+use std::fmt::Debug;
 
-/// One client's handle, as its callers hold it. Each method sends one command, awaits its reply, and ends the process
-/// when it is not what the workload put there.
+/// One client's handle, as its callers hold it. Each method is one command; where the client's own method fits, its
+/// future is passed on as it is, so that the harness adds nothing to it.
 pub trait Client: Clone + 'static {
-    /// The length of the value, in the cheapest form that the client offers.
-    async fn get(&self, key: &str) -> usize;
-    /// The value as a `Vec<u8>`.
-    async fn get_owned(&self, key: &str) -> Vec<u8>;
-    async fn set(&self, key: &str, value: &Bytes);
-    async fn incr(&self, key: &str) -> i64;
-    /// The length of all values together, in the cheapest form.
-    async fn mget(&self, keys: &[&str]) -> usize;
-    async fn hgetall(&self, key: &str) -> std::collections::HashMap<String, String>;
+    /// The cheapest form of a string that the client offers.
+    type Value: Length;
+    type Error: Debug;
+
+    fn get(&self, key: &str) -> impl Future<Output = Result<Self::Value, Self::Error>>;
+    fn get_owned(&self, key: &str) -> impl Future<Output = Result<Vec<u8>, Self::Error>>;
+    fn set(&self, key: &str, value: &Bytes) -> impl Future<Output = Result<(), Self::Error>>;
+    fn incr(&self, key: &str) -> impl Future<Output = Result<i64, Self::Error>>;
+    fn mget(&self, keys: &[&str]) -> impl Future<Output = Result<Vec<Self::Value>, Self::Error>>;
+    fn hgetall(&self, key: &str) -> impl Future<Output = Result<HashMap<String, String>, Self::Error>>;
     /// Before the runtime ends, for clients that ask for it.
-    async fn close(&self) {}
+    fn close(&self) -> impl Future<Output = ()> {
+        std::future::ready(())
+    }
+}
+
+/// Bytes of a reply.
+pub trait Length {
+    fn length(&self) -> usize;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

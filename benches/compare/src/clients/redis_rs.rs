@@ -1,13 +1,13 @@
 //! redis-rs: one `MultiplexedConnection`, cloned into every caller, as its documentation recommends.
 
 use super::pool::Pool;
-use super::{Client, on_tokio};
+use super::{Client, Length, on_tokio};
 use crate::load::{Job, drive};
 use crate::meter::Sample;
 use bytes::Bytes;
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
-use redis::{AsyncCommands, AsyncConnectionConfig, IntoConnectionInfo};
+use redis::{AsyncCommands, AsyncConnectionConfig, IntoConnectionInfo, RedisError, RedisResult};
 use std::collections::HashMap;
 
 /// Of each command: half a second by default, which costs a timer per command.
@@ -37,30 +37,38 @@ async fn connect(timeout: ResponseTimeout, url: &str) -> MultiplexedConnection {
     client.get_multiplexed_async_connection_with_config(&config).await.expect("connects")
 }
 
+/// Its methods want the connection by mutable reference; a clone is what its documentation tells callers to hold.
 impl Client for Pool<MultiplexedConnection> {
-    async fn get(&self, key: &str) -> usize {
-        let value: Vec<u8> = self.next().clone().get(key).await.expect("a reply");
-        value.len()
+    type Value = Vec<u8>;
+    type Error = RedisError;
+
+    async fn get(&self, key: &str) -> RedisResult<Vec<u8>> {
+        self.next().clone().get(key).await
     }
 
-    async fn get_owned(&self, key: &str) -> Vec<u8> {
-        self.next().clone().get(key).await.expect("a reply")
+    async fn get_owned(&self, key: &str) -> RedisResult<Vec<u8>> {
+        self.next().clone().get(key).await
     }
 
-    async fn set(&self, key: &str, value: &Bytes) {
-        self.next().clone().set::<_, _, ()>(key, &value[..]).await.expect("a reply");
+    async fn set(&self, key: &str, value: &Bytes) -> RedisResult<()> {
+        self.next().clone().set(key, &value[..]).await
     }
 
-    async fn incr(&self, key: &str) -> i64 {
-        self.next().clone().incr(key, 1).await.expect("a reply")
+    async fn incr(&self, key: &str) -> RedisResult<i64> {
+        self.next().clone().incr(key, 1).await
     }
 
-    async fn mget(&self, keys: &[&str]) -> usize {
-        let values: Vec<Vec<u8>> = self.next().clone().mget(keys).await.expect("a reply");
-        values.iter().map(Vec::len).sum()
+    async fn mget(&self, keys: &[&str]) -> RedisResult<Vec<Vec<u8>>> {
+        self.next().clone().mget(keys).await
     }
 
-    async fn hgetall(&self, key: &str) -> HashMap<String, String> {
-        self.next().clone().hgetall(key).await.expect("a reply")
+    async fn hgetall(&self, key: &str) -> RedisResult<HashMap<String, String>> {
+        self.next().clone().hgetall(key).await
+    }
+}
+
+impl Length for Vec<u8> {
+    fn length(&self) -> usize {
+        self.len()
     }
 }

@@ -1,10 +1,12 @@
 //! respiral under each host, with each engine. Replies are read in place (`Blob`).
 
-use super::{Client, on_tokio};
+use super::{Client, Length, on_tokio};
 use crate::load::{Job, drive};
 use crate::meter::Sample;
 use bytes::Bytes;
-use respiral_monoio::{Blob, Client as Respiral, ConnectOptions, EngineKind, EngineOptions, Runtime};
+use respiral_monoio::{
+    Blob, Client as Respiral, ConnectOptions, EngineKind, EngineOptions, Error, Result, Runtime,
+};
 use std::collections::HashMap;
 
 pub fn monoio(engine: EngineKind, job: &Job) -> Sample {
@@ -35,33 +37,40 @@ async fn load<R: Runtime + Copy>(runtime: R, engine: EngineKind, job: &Job) -> S
 }
 
 impl Client for Respiral {
-    async fn get(&self, key: &str) -> usize {
-        let value: Blob = self.get(key).await.expect("a reply");
-        value.len()
+    type Value = Blob;
+    type Error = Error;
+
+    fn get(&self, key: &str) -> impl Future<Output = Result<Blob>> {
+        self.get(key)
     }
 
-    async fn get_owned(&self, key: &str) -> Vec<u8> {
-        self.get(key).await.expect("a reply")
+    fn get_owned(&self, key: &str) -> impl Future<Output = Result<Vec<u8>>> {
+        self.get(key)
     }
 
-    async fn set(&self, key: &str, value: &Bytes) {
-        self.set(key, value).await.expect("a reply");
+    fn set(&self, key: &str, value: &Bytes) -> impl Future<Output = Result<()>> {
+        self.set(key, value)
     }
 
-    async fn incr(&self, key: &str) -> i64 {
-        self.incr(key).await.expect("a reply")
+    fn incr(&self, key: &str) -> impl Future<Output = Result<i64>> {
+        self.incr(key)
     }
 
-    async fn mget(&self, keys: &[&str]) -> usize {
-        let values: Vec<Blob> = self.mget(keys).await.expect("a reply");
-        values.iter().map(Blob::len).sum()
+    fn mget(&self, keys: &[&str]) -> impl Future<Output = Result<Vec<Blob>>> {
+        self.mget(keys)
     }
 
-    async fn hgetall(&self, key: &str) -> HashMap<String, String> {
-        self.hgetall(key).await.expect("a reply")
+    fn hgetall(&self, key: &str) -> impl Future<Output = Result<HashMap<String, String>>> {
+        self.hgetall(key)
     }
 
-    async fn close(&self) {
-        self.close().await;
+    fn close(&self) -> impl Future<Output = ()> {
+        self.close()
+    }
+}
+
+impl Length for Blob {
+    fn length(&self) -> usize {
+        self.len()
     }
 }

@@ -1,13 +1,14 @@
 //! rustis: one multiplexed `Client`, cloned into every caller; it batches by itself.
 
 use super::pool::Pool;
-use super::{Client, on_tokio};
+use super::{Client, Length, on_tokio};
 use crate::load::{Job, drive};
 use crate::meter::Sample;
 use bytes::Bytes;
 use rustis::client::Client as Rustis;
 use rustis::commands::{HashCommands, StringCommands};
 use rustis::resp::BulkString;
+use rustis::{Error, Result};
 use std::collections::HashMap;
 
 pub fn run(job: &Job) -> Sample {
@@ -16,30 +17,37 @@ pub fn run(job: &Job) -> Sample {
 }
 
 impl Client for Pool<Rustis> {
-    async fn get(&self, key: &str) -> usize {
-        let value: BulkString = self.next().get(key).await.expect("a reply");
-        value.len()
+    type Value = BulkString;
+    type Error = Error;
+
+    fn get(&self, key: &str) -> impl Future<Output = Result<BulkString>> {
+        self.next().get(key).into_future()
     }
 
-    async fn get_owned(&self, key: &str) -> Vec<u8> {
-        let value: BulkString = self.next().get(key).await.expect("a reply");
-        value.into()
+    async fn get_owned(&self, key: &str) -> Result<Vec<u8>> {
+        let value: BulkString = self.next().get(key).await?;
+        Ok(value.into())
     }
 
-    async fn set(&self, key: &str, value: &Bytes) {
-        self.next().set(key, value).await.expect("a reply");
+    fn set(&self, key: &str, value: &Bytes) -> impl Future<Output = Result<()>> {
+        self.next().set(key, value).into_future()
     }
 
-    async fn incr(&self, key: &str) -> i64 {
-        self.next().incr(key).await.expect("a reply")
+    fn incr(&self, key: &str) -> impl Future<Output = Result<i64>> {
+        self.next().incr(key).into_future()
     }
 
-    async fn mget(&self, keys: &[&str]) -> usize {
-        let values: Vec<BulkString> = self.next().mget(keys).await.expect("a reply");
-        values.iter().map(|value| value.len()).sum()
+    fn mget(&self, keys: &[&str]) -> impl Future<Output = Result<Vec<BulkString>>> {
+        self.next().mget(keys).into_future()
     }
 
-    async fn hgetall(&self, key: &str) -> HashMap<String, String> {
-        self.next().hgetall(key).await.expect("a reply")
+    fn hgetall(&self, key: &str) -> impl Future<Output = Result<HashMap<String, String>>> {
+        self.next().hgetall(key).into_future()
+    }
+}
+
+impl Length for BulkString {
+    fn length(&self) -> usize {
+        self.len()
     }
 }
