@@ -25,7 +25,6 @@ use report::environment::Environment;
 use report::{Outcome, Report, ScenarioReport};
 use rounds::{Run, Settings};
 use server::Server;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -79,7 +78,7 @@ struct Compare {
     keys: Option<usize>,
     #[arg(long, value_enum)]
     distribution: Option<Distribution>,
-    /// Every workload, side and number of callers (hours)
+    /// Every workload, side and number of callers (about half an hour)
     #[arg(long)]
     full: bool,
     #[arg(long, default_value_t = 7)]
@@ -203,69 +202,79 @@ fn run_one(one: &One) -> Result<(), String> {
     Ok(())
 }
 
-fn compare(options: &Compare) -> Result<(), String> {
-    let started = Instant::now();
-    let is_chosen = |side: &Side| options.full || side.is_default();
-    let sides: Vec<Side> = if options.sides.is_empty() {
-        Side::value_variants().iter().copied().filter(is_chosen).collect()
-    } else {
-        options.sides.clone()
-    };
-    let scenarios = plan::scenarios(&Wishes {
-        workloads: options.workloads.clone(),
-        callers: options.w.clone(),
-        connections: options.connections.clone(),
-        rates: options.rate.clone(),
-        keys: options.keys,
-        distribution: options.distribution,
-        is_full: options.full,
-    });
-    let tools = Tools::find();
-    let server = Server::start(&options.server, options.server_core)?;
-    let settings = Settings {
-        url: server.url.clone(),
-        rounds: options.rounds.max(1),
-        time: Duration::from_millis(options.ms),
-        place: Place {
-            client_core: options.client_core,
-            server_core: options.server_core,
-            server_pid: server.pid(),
-        },
-    };
-    let mut report = Report {
-        environment: Environment {
+impl Compare {
+    fn sides(&self) -> Vec<Side> {
+        if !self.sides.is_empty() {
+            return self.sides.clone();
+        }
+        let all = Side::value_variants().iter().copied();
+        all.filter(|side| self.full || side.is_default()).collect()
+    }
+
+    fn scenarios(&self) -> Vec<Scenario> {
+        plan::scenarios(&Wishes {
+            workloads: self.workloads.clone(),
+            callers: self.w.clone(),
+            connections: self.connections.clone(),
+            rates: self.rate.clone(),
+            keys: self.keys,
+            distribution: self.distribution,
+            is_full: self.full,
+        })
+    }
+
+    fn settings(&self, server: &Server) -> Settings {
+        Settings {
+            url: server.url.clone(),
+            rounds: self.rounds.max(1),
+            time: Duration::from_millis(self.ms),
+            place: Place {
+                client_core: self.client_core,
+                server_core: self.server_core,
+                server_pid: server.pid(),
+            },
+        }
+    }
+
+    fn environment(&self, server: &Server, tools: Tools) -> Environment {
+        Environment {
             server: server.name.clone(),
-            client_core: options.client_core,
-            server_core: options.server_core,
-            rounds: settings.rounds,
-            run_ms: settings.time.as_millis(),
+            client_core: self.client_core,
+            server_core: self.server_core,
+            rounds: self.rounds.max(1),
+            run_ms: self.ms,
             tools: Some(tools),
             ..Environment::here()
-        },
-        scenarios: Vec::new(),
-    };
-    if !tools.perf && !options.no_counts {
-        eprintln!(
-            "compare: no system calls per operation: `perf stat -e raw_syscalls:sys_enter` does not work here"
-        );
+        }
     }
-    if !tools.valgrind && options.instructions {
-        eprintln!("compare: no instructions per operation: valgrind is missing");
+
+    /// What the report will not have, told before the wait.
+    fn warn(&self, tools: Tools) {
+        if !tools.perf && !self.no_counts {
+            eprintln!(
+                "compare: no system calls: `perf stat -e raw_syscalls:sys_enter` does not work here (root?)"
+            );
+        }
+        if !tools.valgrind && self.instructions {
+            eprintln!("compare: no instructions: valgrind is missing");
+        }
     }
-    let steps = scenarios.len() * sides.len() * (settings.rounds + 1);
+}
+
+fn compare(options: &Compare) -> Result<(), String> {
+    let started = Instant::now();
+    let (sides, scenarios, tools) = (options.sides(), options.scenarios(), Tools::find());
+    let server = Server::start(&options.server, options.server_core)?;
+    let settings = options.settings(&server);
+    let mut report = Report { environment: options.environment(&server, tools), scenarios: Vec::new() };
+    options.warn(tools);
     eprintln!(
         "compare: {} scenarios, {} sides, {} rounds each",
         scenarios.len(),
         sides.len(),
         settings.rounds
     );
-    let mut progress = Progress {
-        started,
-        step: 0,
-        steps,
-        is_terminal: std::io::stderr().is_terminal(),
-        heading: String::new(),
-    };
+    let mut progress = Progress::new(scenarios.len() * sides.len() * (settings.rounds + 1));
     for (number, scenario) in scenarios.iter().enumerate() {
         server::load(&settings.url, &Work::new(scenario.workload, scenario.keys, scenario.distribution))?;
         progress.heading(format!("[{}/{}] {}", number + 1, scenarios.len(), scenario.name()));

@@ -1,18 +1,23 @@
 //! Where a long run is: one line on standard error that is written over, or a line per scenario when nobody watches.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
 pub struct Progress {
-    pub started: Instant,
-    /// Runs done, of how many.
-    pub step: usize,
-    pub steps: usize,
-    pub is_terminal: bool,
-    pub heading: String,
+    started: Instant,
+    /// Steps done, of how many.
+    step: usize,
+    steps: usize,
+    is_terminal: bool,
+    heading: String,
 }
 
 impl Progress {
+    pub fn new(steps: usize) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        Self { started: Instant::now(), step: 0, steps, is_terminal, heading: String::new() }
+    }
+
     pub fn heading(&mut self, heading: String) {
         if !self.is_terminal {
             eprintln!("{heading}{}", self.left());

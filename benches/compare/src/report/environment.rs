@@ -18,7 +18,7 @@ pub struct Environment {
     pub client_core: usize,
     pub server_core: usize,
     pub rounds: usize,
-    pub run_ms: u128,
+    pub run_ms: u64,
     /// Clients and runtimes, as they were built in.
     pub versions: BTreeMap<String, String>,
     pub tools: Option<Tools>,
