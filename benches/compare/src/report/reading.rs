@@ -153,7 +153,7 @@ fn allocations(report: &Report) -> Option<String> {
     let own = of(is_respiral)?;
     let what = if own < 0.1 { "no memory".to_owned() } else { format!("{own:.1} blocks of memory") };
     let others = of(|family| family == Family::Peer).map(|n| format!("; other clients up to {n:.0} blocks"));
-    Some(format!("Per GET, respiral allocates {what}{}.", others.unwrap_or_default()))
+    Some(format!("Per GET of 64 bytes, respiral allocates {what}{}.", others.unwrap_or_default()))
 }
 
 fn beaten(report: &Report) -> Option<String> {
