@@ -186,6 +186,11 @@ impl Payload {
         self.node.glance = glance;
     }
 
+    /// Where its node came from: there are others.
+    pub fn home(&self) -> Option<&Spares> {
+        self.home.as_ref()
+    }
+
     /// What is known of the reply.
     #[inline(always)]
     pub fn glance(&self) -> Glance {

@@ -3,18 +3,31 @@
 use super::convert::{FromReply, refused, server_error};
 use super::decoder::{Decoder, Head};
 use super::value::Value;
-use crate::buf::{Chain, Glance, HOLD_FROM, Parts, Payload, Segment};
+use crate::buf::{Glance, HOLD_FROM, Parts, Payload, Segment, Spares};
 use crate::error::{ConversionError, Error};
 use std::fmt;
 
-/// The next `len` bytes of a decoder, for a part of a larger reply: held in place or, below [`HOLD_FROM`], copied.
-fn keep(decoder: &mut Decoder<'_>, len: usize) -> Result<Chain, ConversionError> {
+/// The next `len` bytes of a decoder, for a part of a larger reply: held in place or, below [`HOLD_FROM`], copied. It goes
+/// into a spare node where the whole reply has one.
+fn keep(decoder: &mut Decoder<'_>, len: usize, glance: Glance) -> Result<Payload, ConversionError> {
+    let home = decoder.home();
     if len >= HOLD_FROM
         && let Some(chain) = decoder.hold(len)
     {
-        return Ok(chain);
+        return Ok(match home {
+            Some(spares) => spares.held(chain, glance),
+            None => Payload::part(chain, glance),
+        });
     }
-    Ok(Segment::copy_of(&decoder.take(len)?).into())
+    let bytes = decoder.take(len)?;
+    Ok(copy(home, &bytes, glance))
+}
+
+fn copy(home: Option<&Spares>, bytes: &[u8], glance: Glance) -> Payload {
+    match home {
+        Some(spares) => spares.copy_of(bytes, glance),
+        None => Payload::part(Segment::copy_of(bytes).into(), glance),
+    }
 }
 
 /// The pieces in which a string lies, in order. See [`Blob::chunks`].
@@ -81,7 +94,7 @@ impl<'a> Iterator for Chunks<'a> {
 pub struct Blob(Payload);
 
 impl Blob {
-    fn of_text(text: impl Into<Chain>) -> Self {
+    fn of_text(text: Segment) -> Self {
         Blob(Payload::part(text.into(), Glance::Bare))
     }
 
@@ -177,14 +190,11 @@ fn string_extent(decoder: &mut Decoder<'_>) -> Result<Result<usize, Vec<u8>>, Er
 }
 
 impl FromReply for Blob {
+    #[inline]
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
-        match string_extent(decoder)? {
-            Ok(len) => {
-                let part = keep(decoder, len)?;
-                decoder.end_string()?;
-                Ok(Blob::of_text(part))
-            }
-            Err(joined) => Ok(Blob::of_text(Segment::from(joined))),
+        match decoder.plain_string_below(HOLD_FROM) {
+            Some(text) => Ok(Blob(copy(decoder.home(), text, Glance::Bare))),
+            None => Self::any_part(decoder),
         }
     }
 
@@ -198,6 +208,19 @@ impl FromReply for Blob {
 }
 
 impl Blob {
+    /// A part of a larger reply that is long, cut, or no bulk string.
+    #[inline(never)]
+    fn any_part(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
+        match string_extent(decoder)? {
+            Ok(len) => {
+                let part = keep(decoder, len, Glance::Bare)?;
+                decoder.end_string()?;
+                Ok(Blob(part))
+            }
+            Err(joined) => Ok(Blob::of_text(Segment::from(joined))),
+        }
+    }
+
     /// A string that is cut, or no bulk string.
     #[inline(never)]
     fn find(mut payload: Payload) -> Result<Self, Error> {
@@ -290,7 +313,7 @@ impl FromReply for Reply {
         let mut ahead = decoder.clone();
         ahead.skip_value()?;
         let len = ahead.position() - decoder.position();
-        Ok(Reply(Payload::part(keep(decoder, len)?, Glance::Unknown)))
+        Ok(Reply(keep(decoder, len, Glance::Unknown)?))
     }
 
     #[inline]

@@ -9,7 +9,7 @@ mod skip;
 
 use super::number;
 use super::token::Str;
-use crate::buf::{Chain, Parts, Payload, Segment};
+use crate::buf::{Chain, Parts, Payload, Segment, Spares};
 use crate::error::ConversionError;
 pub(super) use head::Head;
 use memchr::memchr;
@@ -38,6 +38,8 @@ pub struct Decoder<'a> {
     total: usize,
     /// The current piece, when it is a segment.
     segment: Option<&'a Segment>,
+    /// Where there are spare nodes for parts that are kept.
+    home: Option<&'a Spares>,
 }
 
 fn broken() -> ConversionError {
@@ -48,15 +50,19 @@ impl<'a> Decoder<'a> {
     /// Over a frame in one piece.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { current: bytes, rest: &[], end: bytes.len(), total: bytes.len(), segment: None }
+        Self { current: bytes, rest: &[], end: bytes.len(), total: bytes.len(), segment: None, home: None }
     }
 
     /// Over a frame in several pieces.
     pub fn over(segments: &'a [Segment]) -> Self {
         let total = segments.iter().map(|segment| segment.len()).sum();
-        let mut decoder = Self { current: &[], rest: segments, end: 0, total, segment: None };
+        let mut decoder = Self { current: &[], rest: segments, end: 0, total, segment: None, home: None };
         decoder.next_segment();
         decoder
+    }
+
+    pub(super) fn home(&self) -> Option<&'a Spares> {
+        self.home
     }
 
     /// Bytes read so far.
@@ -181,10 +187,16 @@ impl<'a> Decoder<'a> {
     /// The bulk string in front, when it lies in one piece; the way of nearly all strings.
     #[inline(always)]
     pub(super) fn plain_string(&mut self) -> Option<&'a [u8]> {
+        self.plain_string_below(usize::MAX)
+    }
+
+    /// The same, when it is shorter than `limit`.
+    #[inline(always)]
+    pub(super) fn plain_string_below(&mut self, limit: usize) -> Option<&'a [u8]> {
         let [b'$', rest @ ..] = self.current else { return None };
         let (len, used) = number::length_line(rest)?;
         let body = &rest[used..];
-        if body.len().saturating_sub(2) < len || body.len() < 2 {
+        if body.len().saturating_sub(2) < len || body.len() < 2 || len >= limit {
             return None;
         }
         let (text, later) = body.split_at(len);
@@ -266,9 +278,11 @@ impl std::fmt::Debug for Decoder<'_> {
 impl<'a> From<&'a Payload> for Decoder<'a> {
     #[inline]
     fn from(payload: &'a Payload) -> Self {
-        match payload.parts() {
+        let mut decoder = match payload.parts() {
             Parts::Whole(bytes) => Decoder::new(bytes),
             Parts::Segments(segments) => Decoder::over(segments),
-        }
+        };
+        decoder.home = payload.home();
+        decoder
     }
 }

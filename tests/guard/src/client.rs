@@ -21,11 +21,18 @@ pub enum Kind {
     Number,
     /// `OK`.
     Ok,
+    /// 16 strings in place: one allocation for their list.
+    List,
 }
 
 impl Kind {
     fn encode(self, encoder: &mut Encoder<'_>) {
         match self {
+            Kind::List => {
+                encoder.begin(17);
+                encoder.arg(b"MGET");
+                return [b"key:12345678"; 16].iter().for_each(|key| encoder.arg(&key[..]));
+            }
             Kind::Blob | Kind::Text => encoder.begin_with(b"*2\r\n$3\r\nGET\r\n", 1),
             Kind::Number => encoder.begin_with(b"*2\r\n$4\r\nINCR\r\n", 1),
             Kind::Ok => encoder.begin_with(b"*3\r\n$3\r\nSET\r\n", 2),
@@ -41,6 +48,7 @@ impl Kind {
             Kind::Blob | Kind::Text => bulk(64),
             Kind::Number => b":1234567890\r\n".to_vec(),
             Kind::Ok => b"+OK\r\n".to_vec(),
+            Kind::List => [b"*16\r\n".to_vec(), bulk(64).repeat(16)].concat(),
         }
     }
 
@@ -50,6 +58,7 @@ impl Kind {
             Kind::Text => assert_eq!(String::from_payload(payload).unwrap().len(), 64),
             Kind::Number => assert_eq!(i64::from_payload(payload).unwrap(), 1_234_567_890),
             Kind::Ok => <()>::from_payload(payload).unwrap(),
+            Kind::List => assert_eq!(Vec::<Blob>::from_payload(payload).unwrap().len(), 16),
         }
     }
 }
@@ -66,7 +75,7 @@ struct Desk {
 
 /// One run is a wave of [`CALLERS`] operations of one kind.
 pub fn run(kind: Kind) -> Box<dyn FnMut()> {
-    let pool = BufferPool::new(16, 16 * 1024);
+    let pool = BufferPool::new(16, 128 * 1024);
     let options = ConnectOptions::tcp("127.0.0.1", 1).protocol(Protocol::Resp2).set_info(false);
     let mut machine = ClientMachine::new(&options, Some(pool.clone())).unwrap();
     let now = Instant::now();

@@ -34,6 +34,7 @@ const PIECES: &[Piece] = &[
     ("encode MGET 16", parts::encode_mget),
     ("client GET in place", || client::run(client::Kind::Blob)),
     ("client GET String", || client::run(client::Kind::Text)),
+    ("client MGET 16 in place", || client::run(client::Kind::List)),
     ("client INCR", || client::run(client::Kind::Number)),
     ("client SET", || client::run(client::Kind::Ok)),
 ];
