@@ -12,11 +12,12 @@ mod rustis;
 
 use crate::load::Job;
 use crate::meter::Sample;
-use ::respiral_monoio::EngineKind;
+use ::respiral_monoio::{EngineKind, EngineOptions};
 use bytes::Bytes;
 use clap::ValueEnum;
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::time::Duration;
 
 /// One client's handle, as its callers hold it. Each method is one command; where the client's own method fits, its
 /// future is passed on as it is, so that the harness adds nothing to it.
@@ -48,11 +49,15 @@ pub enum Side {
     Floor,
     Monoio,
     MonoioEpoll,
+    /// io_uring that looks for replies for 50 µs before the thread sleeps
+    MonoioSpin,
     /// monoio's own driver is epoll
     MonoioLegacy,
     MonoioLegacyEpoll,
     Tokio,
     TokioEpoll,
+    /// As `monoio-spin`
+    TokioSpin,
     TokioUring,
     TokioUringEpoll,
     #[cfg(feature = "redis-rs")]
@@ -83,7 +88,8 @@ impl Side {
     pub fn family(self) -> Family {
         match self {
             Side::Floor => Family::Floor,
-            Side::Monoio | Side::MonoioLegacy | Side::Tokio | Side::TokioUring => Family::RespiralUring,
+            Side::Monoio | Side::MonoioSpin | Side::MonoioLegacy => Family::RespiralUring,
+            Side::Tokio | Side::TokioSpin | Side::TokioUring => Family::RespiralUring,
             Side::MonoioEpoll | Side::MonoioLegacyEpoll | Side::TokioEpoll | Side::TokioUringEpoll => {
                 Family::RespiralEpoll
             }
@@ -94,20 +100,25 @@ impl Side {
 
     /// Those that a run without `--sides` and `--full` compares.
     pub fn is_default(self) -> bool {
-        !matches!(self, Side::MonoioLegacyEpoll | Side::TokioUringEpoll)
+        !matches!(self, Side::MonoioLegacyEpoll | Side::TokioSpin | Side::TokioUringEpoll)
     }
 
     pub fn run(self, job: &Job) -> Sample {
+        let engine = |kind| EngineOptions::new().kind(kind);
+        let (uring, epoll) = (engine(EngineKind::Uring), engine(EngineKind::Epoll));
+        let spin = uring.clone().spin(Duration::from_micros(50));
         match self {
             Side::Floor => floor::run(job),
-            Side::Monoio => respiral::monoio(EngineKind::Uring, job),
-            Side::MonoioEpoll => respiral::monoio(EngineKind::Epoll, job),
-            Side::MonoioLegacy => respiral::monoio_legacy(EngineKind::Uring, job),
-            Side::MonoioLegacyEpoll => respiral::monoio_legacy(EngineKind::Epoll, job),
-            Side::Tokio => respiral::tokio(EngineKind::Uring, job),
-            Side::TokioEpoll => respiral::tokio(EngineKind::Epoll, job),
-            Side::TokioUring => respiral::tokio_uring(EngineKind::Uring, job),
-            Side::TokioUringEpoll => respiral::tokio_uring(EngineKind::Epoll, job),
+            Side::Monoio => respiral::monoio(uring, job),
+            Side::MonoioEpoll => respiral::monoio(epoll, job),
+            Side::MonoioSpin => respiral::monoio(spin, job),
+            Side::MonoioLegacy => respiral::monoio_legacy(uring, job),
+            Side::MonoioLegacyEpoll => respiral::monoio_legacy(epoll, job),
+            Side::Tokio => respiral::tokio(uring, job),
+            Side::TokioEpoll => respiral::tokio(epoll, job),
+            Side::TokioSpin => respiral::tokio(spin, job),
+            Side::TokioUring => respiral::tokio_uring(uring, job),
+            Side::TokioUringEpoll => respiral::tokio_uring(epoll, job),
             #[cfg(feature = "redis-rs")]
             Side::RedisRs => redis_rs::run(redis_rs::ResponseTimeout::Default, job),
             #[cfg(feature = "redis-rs")]

@@ -4,33 +4,31 @@ use super::{Client, Length, on_tokio};
 use crate::load::{Job, drive};
 use crate::meter::Sample;
 use bytes::Bytes;
-use respiral_monoio::{
-    Blob, Client as Respiral, ConnectOptions, EngineKind, EngineOptions, Error, Result, Runtime,
-};
+use respiral_monoio::{Blob, Client as Respiral, ConnectOptions, EngineOptions, Error, Result, Runtime};
 use std::collections::HashMap;
 
-pub fn monoio(engine: EngineKind, job: &Job) -> Sample {
+pub fn monoio(engine: EngineOptions, job: &Job) -> Sample {
     let mut runtime = monoio::RuntimeBuilder::<monoio::IoUringDriver>::new().build().expect("monoio starts");
     runtime.block_on(load(respiral_monoio::Monoio, engine, job))
 }
 
-pub fn monoio_legacy(engine: EngineKind, job: &Job) -> Sample {
+pub fn monoio_legacy(engine: EngineOptions, job: &Job) -> Sample {
     let mut runtime = monoio::RuntimeBuilder::<monoio::LegacyDriver>::new().build().expect("monoio starts");
     runtime.block_on(load(respiral_monoio::Monoio, engine, job))
 }
 
-pub fn tokio(engine: EngineKind, job: &Job) -> Sample {
+pub fn tokio(engine: EngineOptions, job: &Job) -> Sample {
     on_tokio(load(respiral_tokio::Tokio, engine, job))
 }
 
-pub fn tokio_uring(engine: EngineKind, job: &Job) -> Sample {
+pub fn tokio_uring(engine: EngineOptions, job: &Job) -> Sample {
     tokio_uring::start(load(respiral_tokio_uring::Tokio, engine, job))
 }
 
-async fn load<R: Runtime + Copy>(runtime: R, engine: EngineKind, job: &Job) -> Sample {
+async fn load<R: Runtime + Copy>(runtime: R, engine: EngineOptions, job: &Job) -> Sample {
     let connect = async {
         let options = ConnectOptions::try_from(job.url.as_str()).expect("a valid URL");
-        let options = options.connections(job.connections).engine(EngineOptions::new().kind(engine));
+        let options = options.connections(job.connections).engine(engine);
         Respiral::connect_on(runtime, options).await.expect("connects")
     };
     drive(&runtime, connect, job).await
