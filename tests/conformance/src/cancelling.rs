@@ -243,7 +243,8 @@ impl Storm {
 
 /// 256 tasks that randomly drop, time out or await: no reply reaches another caller, and every counter lies between what
 /// was acknowledged and that plus what may have run. `keeps`: calls that are given up stay alive for a while.
-pub async fn storm<H: Host>(options: ConnectOptions, operations: u64, seed: u64, keeps: bool) {
+/// Tells how many deadlines have passed.
+pub async fn storm<H: Host>(options: ConnectOptions, operations: u64, seed: u64, keeps: bool) -> u64 {
     let client = Client::connect_on(H::runtime(), options).await.unwrap();
     for tag in 0..TAGS {
         client.set(format!("tag:{tag}"), format!("value of {tag}")).await.unwrap();
@@ -280,6 +281,7 @@ pub async fn storm<H: Host>(options: ConnectOptions, operations: u64, seed: u64,
         storm.timeouts.get()
     );
     client.close().await;
+    storm.timeouts.get()
 }
 
 /// The storm, against the test kit's server. `STORM` says how many operations, `SEED` which.

@@ -4,7 +4,7 @@ use crate::host::{Host, spawn};
 use crate::kit::{Kit, descriptors, descriptors_at_rest, inside, inside_with, pause, poll_once, until};
 use respiral::error::{ConnectionFailure, Stage};
 use respiral::io::{Answer, Resolver};
-use respiral::{Client, ConnectOptions, Delivery, EngineKind, Error, Protocol, Runtime};
+use respiral::{Client, ConnectOptions, Delivery, EngineKind, Error, Protocol, Runtime, Value};
 use respiral_testkit::{Accept, Server};
 use std::cell::{Cell, RefCell};
 use std::pin::{Pin, pin};
@@ -317,7 +317,31 @@ pub fn protocols<H: Host>(engine: EngineKind) {
     }
 }
 
-/// CONN-023 to CONN-025, CONN-037: passwords and users.
+/// CONN-024: in a pool of which one socket fell back to RESP2, a raw reply has the shape of the socket that served it; a
+/// typed one is the same from both.
+pub fn raw_replies_keep_their_shape<H: Host>(engine: EngineKind) {
+    inside::<H>(engine, async |kit| {
+        kit.server.on("HELLO").times(1).reply_error("ERR unknown command 'HELLO'");
+        let client = kit.connect_with(kit.options().connections(2)).await;
+        client.hset("h", [("a", 1), ("b", 2)]).await.unwrap();
+        let (mut maps, mut arrays) = (0, 0);
+        for _ in 0..8 {
+            match client.cmd::<Value>("HGETALL").arg("h").await.unwrap() {
+                Value::Map(pairs) if pairs.len() == 2 => maps += 1,
+                Value::Array(flat) if flat.len() == 4 => arrays += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        for _ in 0..4 {
+            let typed: std::collections::BTreeMap<String, i64> = client.hgetall("h").await.unwrap();
+            assert_eq!(typed.into_iter().collect::<Vec<_>>(), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
+        }
+        assert!(maps > 0 && arrays > 0, "{maps} maps, {arrays} arrays");
+        client.close().await;
+    });
+}
+
+/// CONN-025, CONN-037: passwords and users.
 pub fn authentication<H: Host>(engine: EngineKind) {
     for server in [Server::builder(), Server::builder().resp2_only()] {
         let server = server.password("default", "secret").password("app", "p@ss").start().unwrap();

@@ -70,7 +70,8 @@ impl Subscriber for Warnings {
     fn exit(&self, _: &span::Id) {}
 }
 
-fn deny() {
+/// From now on this thread, what it starts and what they execute may not make rings.
+pub fn deny() {
     let filter = SeccompFilter::new(
         [(IO_URING_SETUP, vec![])].into_iter().collect(),
         SeccompAction::Allow,
@@ -111,6 +112,10 @@ pub fn child<H: Host>(options: &ConnectOptions, smoke: impl AsyncFn(Client)) {
             assert!(forced.to_string().contains(part), "{forced}");
         }
     });
+}
+
+/// In the child, at its end.
+pub fn say_done() {
     println!("{DONE}");
 }
 
@@ -126,6 +131,7 @@ pub fn epoll_instead<H: Host>(name: &str) {
         client.incr("n").await.unwrap();
         client.cmd::<()>("BLPOP q 0").await.unwrap_err();
     });
+    say_done();
 }
 
 /// Instantiates [`epoll_instead`] for a host that runs without io_uring.

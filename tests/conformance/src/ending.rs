@@ -285,6 +285,102 @@ pub fn h05_driver_panics<H: Host>(engine: EngineKind) {
     assert!(kit.server.wait_for(|stats| stats.connections_open == 0));
 }
 
+/// How a client comes to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    Close,
+    Guard,
+    Driver,
+    Runtime,
+}
+
+/// Callers that go on until their client is closed, and what they know.
+#[derive(Default)]
+struct Load {
+    acknowledged: Cell<i64>,
+    maybe: Cell<i64>,
+    over: Cell<usize>,
+}
+
+impl Load {
+    async fn call(self: Rc<Self>, client: Client, key: String) {
+        loop {
+            match client.incr(&key).await {
+                Ok(_) => self.acknowledged.set(self.acknowledged.get() + 1),
+                Err(Error::Closed(delivery)) => {
+                    let maybe = i64::from(delivery == Delivery::MaybeExecuted);
+                    self.maybe.set(self.maybe.get() + maybe);
+                    return self.over.set(self.over.get() + 1);
+                }
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+    }
+}
+
+/// Closed, guarded, left by its driver or by its runtime, at any moment under load: every call ends with `Closed`, the
+/// server has counted what was acknowledged and at most what may have run besides, and nothing is left.
+pub fn ended_at_any_moment<H: Host>(engine: EngineKind) {
+    const CALLERS: usize = 64;
+    let kit = Kit::<H>::new(engine);
+    kit.server.record(false);
+    let before = descriptors_at_rest();
+    for round in 0..60_i64 {
+        let end = [End::Close, End::Guard, End::Driver, End::Runtime][round as usize % 4];
+        if end == End::Runtime && !H::DROPS_TASKS {
+            // Such a host keeps what waits, and H4 has the rule for it.
+            continue;
+        }
+        let key = format!("n:{round}");
+        let load = Rc::new(Load::default());
+        let mut host = H::start();
+        let client = H::block_on(&mut host, async {
+            let options = kit.options().connections(2);
+            let (client, driver) = Client::with_driver(&H::runtime(), options).unwrap();
+            let stop = Rc::new(Stop::default());
+            drop(spawn::<H, _>(Stoppable { task: Some(Box::pin(driver)), stop: stop.clone() }));
+            client.connected().await.unwrap();
+            let guard = client.close_on_drop();
+            for _ in 0..CALLERS {
+                drop(spawn::<H, _>(load.clone().call(client.clone(), key.clone())));
+            }
+            let enough = 1 + round * round % 997;
+            until::<H>("some are acknowledged", || load.acknowledged.get() >= enough).await;
+            match end {
+                End::Guard => drop(guard),
+                End::Close => client.close().await,
+                End::Driver => {
+                    guard.disarm();
+                    stop.now.set(true);
+                    stop.waker.take().unwrap().wake();
+                }
+                End::Runtime => {
+                    guard.disarm();
+                    return client;
+                }
+            }
+            until::<H>("all calls are over", || load.over.get() == CALLERS).await;
+            client
+        });
+        drop(host);
+        assert_eq!(
+            poll_once(&mut client.incr("n")),
+            Poll::Ready(Err(closed(Delivery::NotExecuted))),
+            "{end:?}"
+        );
+        drop(client);
+        assert!(kit.server.wait_for(|stats| stats.connections_open == 0), "{end:?}");
+        // A dropped call of a runtime that is gone tells nobody what it knew.
+        let unknown = if end == End::Runtime { CALLERS as i64 } else { load.maybe.get() };
+        let reply = String::from_utf8(kit.server.execute(["GET", &key])).unwrap();
+        let sum: i64 = reply.lines().nth(1).unwrap().parse().unwrap();
+        let bounds = load.acknowledged.get()..=load.acknowledged.get() + unknown;
+        assert!(bounds.contains(&sum), "{end:?}: {sum} is not in {bounds:?}");
+    }
+    assert!(descriptors_at_rest() <= before);
+    assert_eq!(respiral::engine::leaked_engines(), 0);
+}
+
 thread_local! {
     static KEPT: RefCell<Option<Last>> = const { RefCell::new(None) };
 }

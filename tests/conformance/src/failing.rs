@@ -123,16 +123,16 @@ impl Tally {
 /// Tasks that count up `key` until the tally says stop.
 pub(crate) fn load<H: Host>(
     client: &Client,
-    key: &'static str,
+    key: &str,
     callers: usize,
     tally: &Rc<Tally>,
 ) -> Vec<crate::Join<()>> {
     (0..callers)
         .map(|_| {
-            let (client, tally) = (client.clone(), tally.clone());
+            let (client, key, tally) = (client.clone(), key.to_owned(), tally.clone());
             spawn::<H, _>(async move {
                 while !tally.stop.get() {
-                    let outcome = client.incr(key).await;
+                    let outcome = client.incr(&key).await;
                     tally.note(&outcome);
                     if outcome.is_err() {
                         // A service would back off, too.

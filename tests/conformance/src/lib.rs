@@ -61,7 +61,7 @@ macro_rules! conformance_tests {
             connecting: many_connections_at_once, eager_connects_all, lazy_opens_nothing, invalid_options_open_nothing, clones_share,
                 closed_port, driver_placed_by_hand, driver_moves_between_tasks, several_wait_for_connected,
                 connected_after_a_loss, connect_given_up, silent_server, protocols, authentication,
-                settings_are_sent, f21_optional_steps_refused, f21_permission_withdrawn, f09_late_set_up_replies,
+                settings_are_sent, raw_replies_keep_their_shape, f21_optional_steps_refused, f21_permission_withdrawn, f09_late_set_up_replies,
                 f23_loading_during_set_up, unix_socket, host_names, look_ups_are_shared, asks_little_of_the_host;
             sharing: callers_are_pipelined, replies_in_place, large_values, large_values_by_reference, f19_both_sides_write,
                 f19_ten_thousand_at_once, h21_small_replies_are_kept, h20_large_replies_are_kept,
@@ -73,7 +73,7 @@ macro_rules! conformance_tests {
                 h18_a_late_host_fails_no_call;
             ending: h01_client_then_runtime, h04_a_hundred_runtimes, h05_driver_dropped, h05_driver_aborted,
                 h05_runtime_dropped, h05_driver_panics, h06_kept_replies_outlive_everything, close_ends_everything,
-                close_under_load, last_handle_dropped;
+                close_under_load, ended_at_any_moment, last_handle_dropped;
             waking: h15_wakers_reenter, h15_a_waker_drops_the_last_client, h15_dropped_wakers_reenter,
                 h15_a_waker_panics, h15_dropped_inside_anothers_poll;
             failing: deadline_at_each_stage, default_timeout, losses_under_load, a_cut_command_did_not_run,
