@@ -59,12 +59,14 @@ impl BufRing {
         self.provided
     }
 
-    /// Gives the kernel every free buffer of the pool.
-    pub(super) fn provide(&mut self) {
-        if self.pool.free() == 0 {
+    /// Gives the kernel free buffers of the pool, until it has `window` of them.
+    pub(super) fn provide(&mut self, window: usize) {
+        if self.pool.free() == 0 || self.provided >= window {
             return;
         }
-        while let Some(buffer) = self.pool.take_free() {
+        while self.provided < window
+            && let Some(buffer) = self.pool.take_free()
+        {
             let (_, index) = buffer.provide();
             // SAFETY: masked, so inside the array.
             let entry = unsafe { &mut *self.entries.as_ptr().add(usize::from(self.tail & self.mask)) };

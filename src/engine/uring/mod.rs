@@ -207,7 +207,7 @@ impl Live {
             counters: Counters::default(),
             pid: std::process::id(),
         };
-        live.buffers.provide();
+        live.buffers.provide(live.window());
         Ok(live)
     }
 

@@ -14,6 +14,10 @@ use io_uring::types::Fd;
 use socket2::{SockAddr, Socket};
 use std::os::fd::AsRawFd;
 
+/// Buffers that the kernel has at least, when the pool has so many; more with more connections. (With 8, 16 and 256 of 16 KiB
+/// a load of 32 callers and 16 KiB each ran at 415, 353 and 183 thousand replies per second.)
+const WINDOW_MIN: usize = 8;
+
 impl Live {
     pub(super) fn submit(&mut self, op: Op) {
         match op {
@@ -125,6 +129,12 @@ impl Live {
 
     pub(super) fn is_starved(&self, id: ConnectionId) -> bool {
         self.find(id).is_some_and(|index| self.connections[index].receive == Receive::Starved)
+    }
+
+    /// How many buffers the kernel gets. A multishot receive goes on in the kernel while data comes: with all buffers, a
+    /// wave of large replies is taken in whole before anybody runs, at half the throughput.
+    pub(super) fn window(&self) -> usize {
+        self.connections.len().max(WINDOW_MIN)
     }
 
     /// Arms those that wait for buffers, at most as many as there are buffers (H19).

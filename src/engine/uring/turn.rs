@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 
 impl Live {
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.buffers.provide();
+        self.buffers.provide(self.window());
         self.feed_starved();
         self.set_alarm();
         self.watch_notified();
@@ -76,7 +76,7 @@ impl Live {
                 self.ring.take_events()?;
             }
         }
-        self.buffers.provide();
+        self.buffers.provide(self.window());
         self.feed_starved();
         Ok(!self.ready.is_empty() || self.ring.has_completions() || self.ring.needs_entry())
     }
