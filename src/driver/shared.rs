@@ -156,9 +156,10 @@ impl Shared {
     pub fn turn(&self, now: Instant) -> io::Result<Turn> {
         let mut wakers = self.wakers.take();
         let result = self.core.borrow_mut().turn(now, &mut wakers);
-        self.drop_returned();
         let woke = !wakers.is_empty();
         self.wake_all(wakers);
+        // After the callers are woken: an owner whose drop panics must not keep them waiting.
+        self.drop_returned();
         let (more, any) = result?;
         Ok(Turn { woke, more, any })
     }
@@ -238,13 +239,13 @@ impl Shared {
         let engine = self.core.borrow_mut().tear_down(&mut wakers);
         let Some(engine) = engine else { return };
         drop(engine);
-        self.drop_returned();
         let wait = self.wait.borrow_mut().take();
         drop(wait);
         let driver = self.driver.borrow_mut().take();
         self.will_flush.set(true);
         wakers.extend(driver);
         self.wake_all(wakers);
+        self.drop_returned();
     }
 
     /// The driver task is over or dropped.
