@@ -2,84 +2,64 @@
 
 use super::segment::Segment;
 
-/// Segments in order; never an empty one. Small itself, since it travels with every reply.
+/// Segments in order; never an empty one.
 #[derive(Clone, Default, Debug)]
-pub struct Chain(Parts);
-
-#[derive(Clone, Default, Debug)]
-enum Parts {
-    #[default]
-    None,
-    One(Segment),
-    /// Two or more, and their total length.
-    Many(Box<(Vec<Segment>, usize)>),
+pub struct Chain {
+    segments: Vec<Segment>,
+    len: usize,
 }
 
 impl Chain {
+    /// Room for so many segments is kept for the next reply.
+    const KEPT_MAX: usize = 64;
+
     /// Appends; an empty segment is dropped.
     pub fn push(&mut self, segment: Segment) {
-        if segment.is_empty() {
-            return;
+        if !segment.is_empty() {
+            self.len += segment.len();
+            self.segments.push(segment);
         }
-        self.0 = match std::mem::take(&mut self.0) {
-            Parts::None => Parts::One(segment),
-            Parts::One(first) => {
-                let len = first.len() + segment.len();
-                Parts::Many(Box::new((vec![first, segment], len)))
-            }
-            Parts::Many(mut many) => {
-                many.1 += segment.len();
-                many.0.push(segment);
-                Parts::Many(many)
-            }
-        };
+    }
+
+    /// Puts a segment in front of all others.
+    pub fn push_front(&mut self, segment: Segment) {
+        if !segment.is_empty() {
+            self.len += segment.len();
+            self.segments.insert(0, segment);
+        }
     }
 
     /// All bytes.
     pub fn len(&self) -> usize {
-        match &self.0 {
-            Parts::None => 0,
-            Parts::One(segment) => segment.len(),
-            Parts::Many(many) => many.1,
-        }
+        self.len
     }
 
     /// True without any byte.
+    #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        matches!(self.0, Parts::None)
+        self.len == 0
     }
 
     /// The segments.
     pub fn segments(&self) -> &[Segment] {
-        match &self.0 {
-            Parts::None => &[],
-            Parts::One(segment) => std::slice::from_ref(segment),
-            Parts::Many(many) => &many.0,
-        }
+        &self.segments
     }
 
-    /// The segments, given away.
-    pub fn into_segments(self) -> impl Iterator<Item = Segment> {
-        let (one, many) = match self.0 {
-            Parts::None => (None, Vec::new()),
-            Parts::One(segment) => (Some(segment), Vec::new()),
-            Parts::Many(many) => (None, many.0),
-        };
-        one.into_iter().chain(many)
+    /// The bytes of the last of several segments, when nobody else has them; see [`Segment::take_vec`].
+    pub fn take_last(&mut self) -> Option<Vec<u8>> {
+        let bytes = self.segments.last_mut()?.take_vec()?;
+        self.segments.pop();
+        self.len -= bytes.len();
+        Some(bytes)
     }
 
-    /// The bytes when they lie in one piece.
-    pub fn as_slice(&self) -> Option<&[u8]> {
-        match &self.0 {
-            Parts::None => Some(&[]),
-            Parts::One(segment) => Some(segment),
-            Parts::Many(_) => None,
-        }
-    }
-
-    /// Drops everything.
+    /// Drops everything, but not the room for a few segments.
     pub fn clear(&mut self) {
-        self.0 = Parts::None;
+        self.len = 0;
+        match self.segments.capacity() <= Self::KEPT_MAX {
+            true => self.segments.clear(),
+            false => self.segments = Vec::new(),
+        }
     }
 
     /// Copies all bytes to the end of `out`.

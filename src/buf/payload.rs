@@ -133,10 +133,11 @@ impl Spares {
         self.payload(node)
     }
 
-    /// A reply that stays where it is.
-    pub fn held(&self, chain: Chain, glance: Glance) -> Payload {
+    /// A reply that stays where it is. `chain` is empty then, with the room of an earlier one: nothing is allocated.
+    pub fn held(&self, chain: &mut Chain, glance: Glance) -> Payload {
         let mut node = self.0.take();
-        (node.held, node.len, node.glance) = (chain, 0, glance);
+        std::mem::swap(&mut node.held, chain);
+        (node.len, node.glance) = (0, glance);
         self.payload(node)
     }
 
@@ -207,6 +208,11 @@ impl Payload {
         self.len() == 0
     }
 
+    /// Takes the last of several pieces out, when it is a heap block that nobody else refers to.
+    pub fn take_last(&mut self) -> Option<Vec<u8>> {
+        self.node.held.take_last()
+    }
+
     /// The bytes when they lie in one piece.
     pub fn as_slice(&self) -> Option<&[u8]> {
         match self.parts() {
@@ -257,7 +263,7 @@ mod tests {
         assert_eq!(first.as_slice(), Some(&b"one"[..]));
         drop(first);
         assert_eq!(spares.waiting(), 1);
-        let held = spares.held(Segment::copy_of(b"held").into(), Glance::Unknown);
+        let held = spares.held(&mut Segment::copy_of(b"held").into(), Glance::Unknown);
         assert_eq!((held.as_slice(), held.len(), spares.waiting()), (Some(&b"held"[..]), 4, 0));
         drop(held);
         let second = spares.copy_of(b"", Glance::Unknown);

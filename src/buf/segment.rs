@@ -17,8 +17,8 @@ pub struct Segment {
 
 enum Owner {
     Pool(Rc<Shared>, u16),
-    /// Never read through: it keeps what `pointer` refers to.
-    Heap(#[allow(dead_code)] Rc<Vec<u8>>),
+    /// It keeps what `pointer` refers to.
+    Heap(Rc<Vec<u8>>),
 }
 
 impl Segment {
@@ -42,6 +42,17 @@ impl Segment {
         part.pointer = unsafe { part.pointer.add(range.start) };
         part.len = (range.end - range.start) as u32;
         part
+    }
+
+    /// Its memory, when that is a heap block of which it is the only reference and the whole. It is empty then.
+    pub fn take_vec(&mut self) -> Option<Vec<u8>> {
+        let Owner::Heap(block) = &mut self.owner else { return None };
+        if self.pointer.as_ptr().cast_const() != block.as_ptr() || self.len as usize != block.len() {
+            return None;
+        }
+        let bytes = std::mem::take(Rc::get_mut(block)?);
+        self.len = 0;
+        Some(bytes)
     }
 
     /// True when it refers to a pool's buffer (and so keeps it from the kernel).

@@ -69,6 +69,7 @@ impl Desk {
                     }
                 }
                 Op::Close { id } => self.closes.push(id),
+                Op::Fill { .. } => unreachable!("no reply is so long"),
                 Op::Resolve { .. } => unreachable!("addresses are numeric"),
             }
         }

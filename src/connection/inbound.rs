@@ -3,8 +3,11 @@
 //! A frame that lies in one segment is never copied here. The beginning of a frame whose end has not arrived is kept:
 //! copied when it is small, so that an idle connection pins no buffer, held otherwise; and when the pool runs low it
 //! is moved to the heap, since nothing would ever complete if every buffer held the beginning of something (H20).
+//!
+//! A string of which much is missing gets memory of its own, and the engine receives the rest right into it: no buffer is
+//! used, no byte copied, and who wants to own the string just takes it.
 
-use crate::buf::{BufferPool, Chain, Glance, HOLD_FROM, Payload, Segment, Spares};
+use crate::buf::{Block, BufferPool, Chain, Glance, HOLD_FROM, Payload, Segment, Spares};
 use crate::error::ProtocolError;
 use crate::resp::{FrameKind, Limits, Scan, Scanner};
 
@@ -24,14 +27,31 @@ pub struct Inbound {
     /// The beginning of an incomplete frame: first what was copied, then what is held.
     copied: Vec<u8>,
     held: Chain,
+    /// The string at the end of it, when that gets memory of its own.
+    filling: Option<Filling>,
+}
+
+enum Filling {
+    Here(Vec<u8>),
+    /// With the engine; it had so many bytes when it went.
+    Away(usize),
 }
 
 impl Inbound {
     /// Bytes by which the copy of a large reply grows at least.
     const GROWTH_MIN: usize = 64 * 1024;
+    /// A string gets memory of its own when so many bytes are missing.
+    const FILL_FROM: usize = 64 * 1024;
+    /// That memory is so large at first, at most, and the engine is asked for so much at once: a peer announced more.
+    const FILL_STEP: usize = (1 << 20) + 2;
 
     pub fn new(limits: Limits) -> Self {
-        Self { scanner: Scanner::new(limits, false), copied: Vec::new(), held: Chain::default() }
+        Self {
+            scanner: Scanner::new(limits, false),
+            copied: Vec::new(),
+            held: Chain::default(),
+            filling: None,
+        }
     }
 
     /// Forgets everything: a new socket begins.
@@ -39,6 +59,7 @@ impl Inbound {
         self.scanner.reset();
         self.copied = Vec::new();
         self.held.clear();
+        self.filling = None;
     }
 
     pub fn set_resp3(&mut self, resp3: bool) {
@@ -61,6 +82,11 @@ impl Inbound {
         rest: &mut &'i [u8],
         pool: Option<&BufferPool>,
     ) -> Result<Option<Frame<'i>>, ProtocolError> {
+        if self.filling.is_some()
+            && let Some(frame) = self.fill_from(rest)?
+        {
+            return Ok(Some(frame));
+        }
         if rest.is_empty() {
             return Ok(None);
         }
@@ -76,6 +102,59 @@ impl Inbound {
                 Ok(None)
             }
         }
+    }
+
+    /// Bytes for the block that came before the engine was asked for them.
+    #[cold]
+    fn fill_from<'i>(&mut self, rest: &mut &'i [u8]) -> Result<Option<Frame<'i>>, ProtocolError> {
+        let (Some(Filling::Here(bytes)), Some((_, missing))) = (&mut self.filling, self.scanner.body())
+        else {
+            return Err(ProtocolError::new("bytes were received past a block"));
+        };
+        let (now, later) = rest.split_at(missing.min(rest.len()));
+        *rest = later;
+        grow(bytes, now.len(), missing);
+        bytes.extend_from_slice(now);
+        let scan = self.scanner.advance(now)?;
+        Ok(self.end_filling(scan))
+    }
+
+    /// The block for the engine, when one is to be filled and is not with the engine yet.
+    pub fn take_block(&mut self) -> Option<Block> {
+        let Some(Filling::Here(bytes)) = &mut self.filling else { return None };
+        let (_, missing) = self.scanner.body()?;
+        let mut bytes = std::mem::take(bytes);
+        self.filling = Some(Filling::Away(bytes.len()));
+        grow(&mut bytes, 1, missing);
+        let room = bytes.capacity() - bytes.len();
+        Some(Block::new(bytes, missing.min(room).min(Self::FILL_STEP)))
+    }
+
+    /// A block comes back. A frame that ends with it has to be [taken](Self::take_filled) or dropped.
+    pub fn fill(&mut self, block: Block) -> Result<Option<Frame<'static>>, ProtocolError> {
+        let Some(Filling::Away(before)) = self.filling else { return Ok(None) };
+        let bytes = block.into_bytes();
+        let scan = self.scanner.advance(&bytes[before..]);
+        self.filling = Some(Filling::Here(bytes));
+        Ok(self.end_filling(scan?))
+    }
+
+    /// Bytes came into the block: the string may be whole, and even the frame.
+    fn end_filling(&mut self, scan: Scan) -> Option<Frame<'static>> {
+        let kind = match scan {
+            Scan::Incomplete if self.scanner.body().is_some() => return None,
+            Scan::Incomplete => None,
+            Scan::Complete { kind, .. } => Some(kind),
+        };
+        if let Some(Filling::Here(bytes)) = self.filling.take() {
+            self.held.push(bytes.into());
+        }
+        kind.map(|kind| Frame { kind, glance: Glance::Unknown, bytes: &[] })
+    }
+
+    /// The bytes of a frame that [`fill`](Self::fill) gave.
+    pub fn take_filled(&mut self, pool: Option<&BufferPool>, spares: &Spares) -> Payload {
+        self.join(None, pool, spares)
     }
 
     /// The bytes of a frame.
@@ -101,9 +180,13 @@ impl Inbound {
         spares: &Spares,
     ) -> Payload {
         if !self.is_clean() {
-            return self.join(last, pool, spares);
+            return self.join(Some(last), pool, spares);
         }
-        if may_hold(pool) { spares.held(last.into(), glance) } else { spares.copy_of(&last, glance) }
+        if !may_hold(pool) {
+            return spares.copy_of(&last, glance);
+        }
+        self.held.push(last);
+        spares.held(&mut self.held, glance)
     }
 
     /// Nobody wants the frame.
@@ -123,8 +206,20 @@ impl Inbound {
     }
 
     /// Keeps the beginning of a frame.
-    fn keep(&mut self, rest: Segment, pool: Option<&BufferPool>) {
-        let missing = self.scanner.wanted();
+    fn keep(&mut self, mut rest: Segment, pool: Option<&BufferPool>) {
+        let mut missing = self.scanner.wanted();
+        if let Some((begun, lacking)) = self.scanner.body()
+            && lacking >= Self::FILL_FROM
+        {
+            let before = rest.len() - begun.min(rest.len());
+            let mut bytes = Vec::new();
+            grow(&mut bytes, begun, begun + lacking);
+            bytes.extend_from_slice(&rest[before..]);
+            self.filling = Some(Filling::Here(bytes));
+            // What stands before it, its head at least.
+            rest = rest.slice(0..before);
+            missing = 0;
+        }
         let exceeds_pool = pool.is_some_and(|pool| missing >= pool.count() * pool.buffer_size() / 4);
         let stays_small = self.copied.len() + rest.len() < HOLD_FROM;
         if self.held.is_empty() && (self.copied.len() >= HOLD_FROM || stays_small || exceeds_pool) {
@@ -136,8 +231,9 @@ impl Inbound {
             self.copied.extend_from_slice(&rest);
             return;
         }
-        self.held.push(rest);
-        if is_low(pool) {
+        // (A small piece would pin a buffer.)
+        self.held.push(if rest.len() < HOLD_FROM { Segment::copy_of(&rest) } else { rest });
+        if is_low(pool) && self.held.is_pooled() {
             self.spill();
         }
     }
@@ -149,35 +245,31 @@ impl Inbound {
     }
 
     /// The frame that `last` completes.
-    fn join(&mut self, last: Segment, pool: Option<&BufferPool>, spares: &Spares) -> Payload {
-        let total = self.copied.len() + self.held.len() + last.len();
+    fn join(&mut self, last: Option<Segment>, pool: Option<&BufferPool>, spares: &Spares) -> Payload {
+        last.into_iter().for_each(|last| self.held.push(last));
+        let total = self.copied.len() + self.held.len();
         if total < HOLD_FROM {
-            let mut bytes = std::mem::take(&mut self.copied);
-            self.held.copy_to(&mut bytes);
-            bytes.extend_from_slice(&last);
-            self.held.clear();
-            let payload = spares.copy_of(&bytes, Glance::Unknown);
-            bytes.clear();
-            self.copied = bytes;
+            self.spill();
+            let payload = spares.copy_of(&self.copied, Glance::Unknown);
+            self.copied.clear();
             return payload;
         }
-        if self.copied.len() >= HOLD_FROM || !may_hold(pool) {
-            let mut bytes = std::mem::take(&mut self.copied);
-            self.held.copy_to(&mut bytes);
-            self.held.clear();
-            bytes.extend_from_slice(&last);
-            return spares.held(Segment::from(bytes).into(), Glance::Unknown);
-        }
-        let mut chain = Chain::default();
-        if !self.copied.is_empty() {
-            chain.push(Segment::copy_of(&self.copied));
+        if self.copied.len() >= HOLD_FROM || self.held.is_pooled() && !may_hold(pool) {
+            self.spill();
+            self.held.push(std::mem::take(&mut self.copied).into());
+        } else if !self.copied.is_empty() {
+            self.held.push_front(Segment::copy_of(&self.copied));
             self.copied.clear();
         }
-        for segment in std::mem::take(&mut self.held).into_segments() {
-            chain.push(segment);
-        }
-        chain.push(last);
-        spares.held(chain, Glance::Unknown)
+        spares.held(&mut self.held, Glance::Unknown)
+    }
+}
+
+/// Room for `count` bytes more at least, of `missing`. Memory grows with what arrives, doubling at most, and never past what
+/// was announced.
+fn grow(bytes: &mut Vec<u8>, count: usize, missing: usize) {
+    if bytes.capacity() - bytes.len() < count {
+        bytes.reserve_exact(missing.min(bytes.len().max(Inbound::FILL_STEP)).max(count));
     }
 }
 
@@ -306,11 +398,125 @@ mod tests {
 
     // Memory follows what arrives, not what is announced.
     #[test]
-    fn an_announced_length_takes_no_memory() {
+    fn an_announced_length_takes_little_memory() {
         let pool = BufferPool::new(8, 4096);
         let mut inbound = inbound();
         assert!(feed(&mut inbound, &pool, b"$536870912\r\nabc", 4096).is_empty());
-        assert!(inbound.copied.capacity() <= 2 * Inbound::GROWTH_MIN, "{}", inbound.copied.capacity());
+        let mut arrived = 3;
+        // Slowly at first, then in large pieces.
+        for piece in [1, 1000, 2_000_000, 100, 2_000_000, 2_000_000] {
+            let mut block = inbound.take_block().expect("a block to fill");
+            assert!(block.missing() <= Inbound::FILL_STEP);
+            arrived += block.copy(&vec![7; piece]);
+            let bytes = block.into_bytes();
+            assert!(
+                bytes.capacity() <= Inbound::FILL_STEP.max(2 * arrived),
+                "{} for {arrived}",
+                bytes.capacity()
+            );
+            assert!(inbound.fill(Block::new(bytes, 0)).expect("valid").is_none());
+        }
+        assert_eq!(pool.lent(), 0);
+    }
+
+    /// Feeds `stream`; whenever a block is wanted it gets the next bytes, at most `most` of them, but perhaps only after
+    /// some that were on their way (`late` pieces).
+    fn feed_blocks(
+        pool: &BufferPool,
+        stream: &[u8],
+        piece: usize,
+        most: usize,
+        late: usize,
+    ) -> (Vec<Payload>, usize) {
+        let (mut inbound, spares) = (inbound(), Spares::default());
+        let (mut frames, mut rest, mut blocks) = (Vec::new(), stream, 0);
+        while !rest.is_empty() {
+            for _ in 0..=late {
+                let (part, later) = rest.split_at(piece.min(rest.len()));
+                rest = later;
+                if part.is_empty() {
+                    continue;
+                }
+                let input = receive(pool, part);
+                let mut left = &input[..];
+                while let Some(frame) = inbound.next(&input, &mut left, Some(pool)).expect("valid") {
+                    frames.push(inbound.take(frame, (&input, left), Some(pool), &spares));
+                }
+            }
+            while let Some(mut block) = inbound.take_block() {
+                assert!(inbound.take_block().is_none(), "one at a time");
+                let came = most.min(block.missing()).min(rest.len());
+                if came == 0 {
+                    return (frames, blocks);
+                }
+                block.copy(&rest[..came]);
+                rest = &rest[came..];
+                blocks += 1;
+                if inbound.fill(block).expect("valid").is_some() {
+                    frames.push(inbound.take_filled(Some(pool), &spares));
+                }
+            }
+        }
+        (frames, blocks)
+    }
+
+    #[test]
+    fn long_strings_fill_blocks() {
+        let pool = BufferPool::new(64, 4096);
+        let list = [
+            b"*5\r\n".to_vec(),
+            bulk(70_000, 1),
+            bulk(3, 2),
+            bulk(200_000, 3),
+            bulk(5000, 4),
+            bulk(90_000, 5),
+        ];
+        let expected = [
+            bulk(65_000, 7),
+            bulk(100_000, 8),
+            b"+OK\r\n".to_vec(),
+            bulk(3_000_000, 9),
+            list.concat(),
+            bulk(1 << 20, 10),
+            bulk(2000, 11),
+        ];
+        let stream = expected.concat();
+        for (piece, most, late) in [
+            (4096, 1 << 21, 0),
+            (4096, 100_000, 0),
+            (4096, 100_000, 3),
+            (1000, 7777, 1),
+            (13, 50_000, 40),
+            (3, 1 << 20, 0),
+        ] {
+            let (frames, blocks) = feed_blocks(&pool, &stream, piece, most, late);
+            assert!(blocks >= 6, "{blocks} blocks");
+            for (frame, expected) in frames.iter().zip(&expected) {
+                assert!(bytes_of(frame) == *expected, "{} bytes, pieces of {piece}", expected.len());
+            }
+            assert_eq!(frames.len(), expected.len());
+            drop(frames);
+            assert_eq!(pool.lent(), 0);
+        }
+    }
+
+    #[test]
+    fn a_filled_string_can_be_taken() {
+        use crate::resp::FromReply;
+        let pool = BufferPool::new(64, 4096);
+        let (len, text) = (300_000, "é".repeat(150_000));
+        let stream = [format!("${len}\r\n{text}\r\n").repeat(4).into_bytes(), bulk(100_000, 1)].concat();
+        let (frames, _) = feed_blocks(&pool, &stream, 4096, 1 << 20, 0);
+        let [first, second, third, fourth, fifth] = frames.try_into().expect("five");
+        let Parts::Segments([_, block]) = first.parts() else { panic!("a head and a block") };
+        let address = block.as_ptr();
+        let bytes = Vec::<u8>::from_payload(first).expect("a string");
+        assert_eq!((bytes.as_ptr(), &bytes[..]), (address, text.as_bytes()));
+        assert_eq!(String::from_payload(second).expect("text"), text);
+        assert_eq!(bytes::Bytes::from_payload(third).expect("a string"), text);
+        let blob = crate::resp::Blob::from_payload(fourth).expect("a string");
+        assert_eq!(blob.as_slice(), Some(text.as_bytes()), "in one piece");
+        assert!(Option::<String>::from_payload(fifth).is_err(), "bytes that are no text");
         assert_eq!(pool.lent(), 0);
     }
 

@@ -26,7 +26,7 @@ pub use config::{ConnectionConfig, Credentials, Endpoint, Protocol, Secret};
 pub use event::{Event, Sink};
 pub use pipeline::{Pipeline, Progress};
 
-use crate::buf::{BufferPool, Log, Returns, Segment, Spares, Transmit};
+use crate::buf::{Block, BufferPool, Log, Payload, Returns, Segment, Spares, Transmit};
 use crate::error::{ConnectionError, ConnectionFailure, Error, ProtocolError, Stage, TimeoutError};
 use crate::id::{ConnectionId, TicketId};
 use crate::io::{Address, Completion, Op};
@@ -246,6 +246,8 @@ impl Connection {
             // What arrives while the socket is being closed is of no use: its commands get their fate from the close.
             Completion::Received { .. } if matches!(self.state, State::Closing { .. } | State::Down) => {}
             Completion::Received { segment, .. } => self.handle_received(now, segment, pool, spares, sink),
+            Completion::Filled { .. } if matches!(self.state, State::Closing { .. } | State::Down) => {}
+            Completion::Filled { block, .. } => self.handle_filled(now, block, pool, spares, sink),
             Completion::Sent { bytes, .. } => self.handle_sent(bytes),
             Completion::Connected { .. } => self.handle_connected(now),
             Completion::Resolved { addresses, .. } => {
@@ -356,38 +358,76 @@ impl Connection {
                 Ok(None) => break,
                 Err(error) => break self.fail_protocol(error),
             };
-            if frame.kind == FrameKind::Push {
-                sink.push(self.inbound.take(frame, (&segment, rest), pool, spares));
-            } else if let State::Ready = self.state {
-                match self.pipeline.pop() {
-                    Some(Some(ticket)) => {
-                        self.served = true;
-                        let payload = self.inbound.take(frame, (&segment, rest), pool, spares);
-                        sink.reply(ticket, || payload);
-                    }
-                    Some(None) => {
-                        self.served = true;
-                        self.inbound.drop_frame();
-                        sink.reply_dropped();
-                    }
-                    None => {
-                        let payload = self.inbound.take(frame, (&segment, rest), pool, spares);
-                        break self.fail_unasked(&payload);
-                    }
-                }
-            } else if let State::SettingUp(_) = self.state {
-                let payload = self.inbound.take(frame, (&segment, rest), pool, spares);
-                self.handle_setup_reply(now, &payload);
-            } else {
+            let take = |inbound: &mut Inbound| inbound.take(frame, (&segment, rest), pool, spares);
+            if !self.handle_frame(now, frame.kind, take, sink) {
                 break;
             }
         }
         self.pipeline.release();
     }
 
+    /// A block comes back: the string may be whole, and with it a frame.
+    #[inline(never)]
+    fn handle_filled(
+        &mut self,
+        now: Instant,
+        block: Block,
+        pool: Option<&BufferPool>,
+        spares: &Spares,
+        sink: &mut impl Sink,
+    ) {
+        self.heard = Some(now);
+        match self.inbound.fill(block) {
+            Ok(Some(frame)) => {
+                self.handle_frame(now, frame.kind, |inbound| inbound.take_filled(pool, spares), sink);
+            }
+            Ok(None) => {}
+            Err(error) => self.fail_protocol(error),
+        }
+        self.pipeline.release();
+    }
+
+    /// A whole frame, which is to be taken out. False when nothing that follows is of use.
+    #[inline]
+    fn handle_frame(
+        &mut self,
+        now: Instant,
+        kind: FrameKind,
+        take: impl FnOnce(&mut Inbound) -> Payload,
+        sink: &mut impl Sink,
+    ) -> bool {
+        if kind == FrameKind::Push {
+            sink.push(take(&mut self.inbound));
+        } else if let State::Ready = self.state {
+            match self.pipeline.pop() {
+                Some(Some(ticket)) => {
+                    self.served = true;
+                    let payload = take(&mut self.inbound);
+                    sink.reply(ticket, || payload);
+                }
+                Some(None) => {
+                    self.served = true;
+                    self.inbound.drop_frame();
+                    sink.reply_dropped();
+                }
+                None => {
+                    let payload = take(&mut self.inbound);
+                    self.fail_unasked(&payload);
+                    return false;
+                }
+            }
+        } else if let State::SettingUp(_) = self.state {
+            let payload = take(&mut self.inbound);
+            self.handle_setup_reply(now, &payload);
+        } else {
+            return false;
+        }
+        true
+    }
+
     /// A reply that no command asked for. Servers say an error and close when they have no room for a client.
     #[inline(never)]
-    fn fail_unasked(&mut self, payload: &crate::buf::Payload) {
+    fn fail_unasked(&mut self, payload: &Payload) {
         let text = match crate::resp::Decoder::from(payload).token() {
             Ok(crate::resp::Token::Error(text)) => {
                 let error = crate::error::ServerError::parse(&String::from_utf8_lossy(&text), None);
@@ -408,7 +448,7 @@ impl Connection {
     }
 
     #[inline(never)]
-    fn handle_setup_reply(&mut self, now: Instant, payload: &crate::buf::Payload) {
+    fn handle_setup_reply(&mut self, now: Instant, payload: &Payload) {
         let State::SettingUp(handshake) = &mut self.state else { return };
         match handshake.handle_reply(now, payload, &self.config, &mut self.setup) {
             Err(error) => self.fail(error),
@@ -610,6 +650,9 @@ impl Connection {
         match self.state {
             State::SettingUp(_) | State::Ready => {}
             _ => return None,
+        }
+        if let Some(block) = self.inbound.take_block() {
+            return Some(Op::Fill { id: self.id, block });
         }
         if self.setup_sending || self.pipeline.is_sending() || self.cut {
             return None;

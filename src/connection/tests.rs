@@ -45,6 +45,8 @@ struct Script {
     outstanding: Option<usize>,
     /// Hold back completions of sends.
     hold_sent: bool,
+    /// What is to be received next goes there.
+    block: Option<Block>,
 }
 
 fn config() -> ConnectionConfig {
@@ -82,6 +84,7 @@ impl Script {
             spares: Spares::default(),
             outstanding: None,
             hold_sent: false,
+            block: None,
         };
         stage.connection.connect(stage.now);
         stage.pump();
@@ -112,6 +115,10 @@ impl Script {
                     }
                 }
                 Op::Close { .. } => self.closes += 1,
+                Op::Fill { block, .. } => {
+                    assert!(self.block.is_none(), "one block at a time");
+                    self.block = Some(block);
+                }
                 Op::Resolve { .. } => {}
             }
         }
@@ -612,6 +619,43 @@ fn a_connection_that_owes_and_is_silent_is_closed() {
     assert_eq!(stage.closes, 1);
     stage.closed();
     assert_eq!(stage.caught.ended, [(1, Delivery::MaybeExecuted)]);
+}
+
+// A long string is received into a block; a connection that dies meanwhile takes it along, and the next begins anew.
+#[test]
+fn a_block_goes_with_its_connection() {
+    let mut stage = Script::up(config());
+    stage.submit(1, "GET k");
+    stage.submit(2, "GET l");
+    let text = "x".repeat(200_000);
+    stage.reply(format!("$200000\r\n{}", &text[..1000]));
+    let block = stage.block.take().unwrap();
+    assert_eq!(block.missing(), 199_002);
+    let first = stage.id();
+    stage.eof();
+    stage.closed();
+    assert_eq!(stage.caught.ended, [(1, Delivery::MaybeExecuted), (2, Delivery::MaybeExecuted)]);
+
+    // What the engine had of it comes too late.
+    stage.connection.connect(stage.now);
+    stage.pump();
+    assert_ne!(stage.id(), first);
+    stage.connection.handle(
+        stage.now,
+        Completion::Filled { id: first, block },
+        None,
+        &stage.spares,
+        &mut stage.caught,
+    );
+    stage.connected();
+    stage.reply(HELLO_OK);
+    stage.submit(3, "GET m");
+    stage.reply(format!("$200000\r\n{}", &text[..1000]));
+    let mut block = stage.block.take().unwrap();
+    assert_eq!(block.copy(format!("{}\r\n+next", &text[1000..]).as_bytes()), 199_002);
+    stage.tell(Completion::Filled { id: stage.id(), block });
+    assert!(stage.block.is_none());
+    assert_eq!(stage.caught.replies, [(3, Value::Bulk(text.into()))]);
 }
 
 // H26: the fate of commands is told only when the socket is closed and the kernel's count is known.

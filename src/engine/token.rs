@@ -10,6 +10,7 @@ use crate::io::ConnectionId;
 pub(super) enum Kind {
     Connect,
     Receive,
+    Fill,
     Send,
     Cancel,
     Alarm,
@@ -21,9 +22,10 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Connect,
         Kind::Receive,
+        Kind::Fill,
         Kind::Send,
         Kind::Cancel,
         Kind::Alarm,

@@ -12,7 +12,7 @@ mod resolve;
 pub use options::{EngineKind, EngineOptions};
 pub use resolve::{Answer, Resolver};
 
-use crate::buf::{Segment, Transmit};
+use crate::buf::{Block, Segment, Transmit};
 pub use crate::error::ConnectionFailure;
 pub use crate::id::ConnectionId;
 use std::net::SocketAddr;
@@ -64,6 +64,14 @@ pub enum Op {
         /// At most 1 MiB, except for one chunk that is larger.
         data: Transmit,
     },
+    /// Receive what comes next into this block: all that was told before has been looked at. At most one is
+    /// outstanding per connection; it is answered by `Filled`, or never when the connection fails or is closed.
+    Fill {
+        /// Over which connection.
+        id: ConnectionId,
+        /// At least one byte is missing.
+        block: Block,
+    },
     /// Cancel what is outstanding, report what became of it, close the socket.
     Close {
         /// Which connection.
@@ -92,6 +100,13 @@ pub enum Completion {
         id: ConnectionId,
         /// The bytes.
         segment: Segment,
+    },
+    /// The block that was given has grown, by at least one byte; nothing was received meanwhile.
+    Filled {
+        /// On which connection.
+        id: ConnectionId,
+        /// More may be missing.
+        block: Block,
     },
     /// The end of the outstanding send: the kernel has taken this many bytes of it, and will take no more.
     Sent {
@@ -122,6 +137,7 @@ impl Completion {
             Completion::Resolved { id, .. }
             | Completion::Connected { id }
             | Completion::Received { id, .. }
+            | Completion::Filled { id, .. }
             | Completion::Sent { id, .. }
             | Completion::Failed { id, .. }
             | Completion::Closed { id } => *id,

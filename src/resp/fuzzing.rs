@@ -86,11 +86,11 @@ fn read_as<T: FromReply>(frame: &[u8], validated: bool) {
     let mut decoder = Decoder::new(frame);
     let whole = T::from_reply(&mut decoder);
     assert!(!validated || whole.is_err() || decoder.remaining() == 0, "a success reads the whole value");
-    let chain = chain(frame, 3);
+    let mut chain = chain(frame, 3);
     let cut = T::from_reply(&mut Decoder::over(chain.segments()));
     assert!(!validated || whole.is_ok() == cut.is_ok(), "the result does not depend on segments");
     let small = T::from_payload(Spares::default().copy_of(frame, Glance::Unknown));
-    let held = T::from_payload(Spares::default().held(chain, Glance::Unknown));
+    let held = T::from_payload(Spares::default().held(&mut chain, Glance::Unknown));
     assert!(!validated || small.is_ok() == held.is_ok(), "the result does not depend on the place");
     if validated
         && let Ok(Scan::Complete { glance, .. }) = Scanner::new(Limits::default(), true).advance(frame)
@@ -203,10 +203,10 @@ pub fn decode(data: &[u8]) {
         }
     }
     read_as_each_type(data, false);
-    if let Ok(reply) = Reply::from_payload(Spares::default().held(chain(data, 3), Glance::Unknown)) {
+    if let Ok(reply) = Reply::from_payload(Spares::default().held(&mut chain(data, 3), Glance::Unknown)) {
         let _ = (reply.as_bytes().is_some(), reply.chunks().count(), reply.is_null(), reply.value().is_ok());
     }
-    if let Ok(blob) = Blob::from_payload(Spares::default().held(chain(data, 3), Glance::Unknown)) {
+    if let Ok(blob) = Blob::from_payload(Spares::default().held(&mut chain(data, 3), Glance::Unknown)) {
         assert_eq!(blob.to_vec().len(), blob.len());
     }
 }

@@ -12,10 +12,10 @@ use std::fmt;
 fn keep(decoder: &mut Decoder<'_>, len: usize, glance: Glance) -> Result<Payload, ConversionError> {
     let home = decoder.home();
     if len >= HOLD_FROM
-        && let Some(chain) = decoder.hold(len)
+        && let Some(mut chain) = decoder.hold(len)
     {
         return Ok(match home {
-            Some(spares) => spares.held(chain, glance),
+            Some(spares) => spares.held(&mut chain, glance),
             None => Payload::part(chain, glance),
         });
     }

@@ -115,6 +115,7 @@ fn one_run(kind: EngineKind, seed: u64) {
                     SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
                 }
             }
+            15 if peer.open => host.fill(at, [1, 30, 5000, 200_000][dice.roll(4)]),
             14 => {
                 host.hold = dice.roll(3) == 0;
                 if !host.hold {

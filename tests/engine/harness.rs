@@ -1,6 +1,6 @@
 //! A host that does what a runtime does, and checks what every engine must keep.
 
-use respiral::buf::{Log, Segment, Transmit};
+use respiral::buf::{Block, Log, Segment, Transmit};
 use respiral::engine::{AnyEngine, Engine, EngineKind, EngineOptions, leaked_engines};
 use respiral::io::{Address, Completion, ConnectionFailure, ConnectionId, Op, SocketOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
@@ -98,6 +98,10 @@ pub struct Seen {
     pub connected: bool,
     pub received: Vec<u8>,
     pub segments: usize,
+    /// A block is with the engine.
+    pub filling: bool,
+    /// Blocks that came back.
+    pub filled: usize,
     /// Sends that are not answered.
     pub owed: usize,
     /// How many bytes each ended send took.
@@ -184,6 +188,15 @@ impl Host {
         self.engine.submit(Op::Send { id, data });
     }
 
+    /// Has the engine receive into a block, unless it has one or the connection failed.
+    pub fn fill(&mut self, id: ConnectionId, count: usize) {
+        let seen = self.seen.get_mut(&id).unwrap();
+        if seen.connected && !seen.filling && seen.failed.is_none() && !seen.closing {
+            seen.filling = true;
+            self.engine.submit(Op::Fill { id, block: Block::new(Vec::new(), count) });
+        }
+    }
+
     pub fn close(&mut self, id: ConnectionId) {
         self.seen.get_mut(&id).unwrap().closing = true;
         self.engine.submit(Op::Close { id });
@@ -227,6 +240,14 @@ impl Host {
                     if self.hold {
                         self.held.push(segment);
                     }
+                }
+                Completion::Filled { block, .. } => {
+                    assert!(seen.connected && seen.failed.is_none());
+                    assert!(std::mem::take(&mut seen.filling), "a block that was not asked for");
+                    let bytes = block.into_bytes();
+                    assert!(!bytes.is_empty(), "a block comes back with something");
+                    seen.received.extend_from_slice(&bytes);
+                    seen.filled += 1;
                 }
                 Completion::Sent { bytes, .. } => {
                     seen.owed = seen.owed.checked_sub(1).expect("each send is answered once");

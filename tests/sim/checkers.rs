@@ -68,6 +68,8 @@ pub struct Counts {
     pub answered: u64,
     pub dropped: u64,
     pub executed: u64,
+    /// Blocks that came back filled.
+    pub filled: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -79,6 +81,7 @@ impl std::ops::AddAssign for Counts {
         self.answered += other.answered;
         self.dropped += other.dropped;
         self.executed += other.executed;
+        self.filled += other.filled;
     }
 }
 

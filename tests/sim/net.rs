@@ -141,6 +141,29 @@ impl Net {
                 socket.hand(id, data, context);
                 self.soon(now, Event::Take(id));
             }
+            Op::Fill { id, mut block } => {
+                context.trace.note(now, || format!("core: fill {} bytes on {}", block.missing(), name(id)));
+                assert!(block.missing() > 0, "a block with nothing missing");
+                let received = |c: &Completion| c.id() == id && matches!(c, Completion::Received { .. });
+                if let Some(at) = self.inbox.iter().position(received) {
+                    // As an engine does with what a buffer had already, and it has not told.
+                    let Some(Completion::Received { segment, .. }) = self.inbox.remove(at) else { return };
+                    let count = block.copy(&segment);
+                    self.inbox.insert(at, Completion::Filled { id, block });
+                    if count < segment.len() {
+                        let segment = segment.slice(count..segment.len());
+                        self.inbox.insert(at + 1, Completion::Received { id, segment });
+                    }
+                    return;
+                }
+                let socket = self.sockets.get_mut(&id).expect("a block for a socket that exists");
+                assert!(socket.block.is_none(), "{}: one block at a time", name(id));
+                if socket.stage == Stage::Open && !socket.closing {
+                    socket.block = Some(block);
+                    self.starved.retain(|other| *other != id);
+                    self.soon(now, Event::Deliver(id));
+                }
+            }
             Op::Close { id } => {
                 context.trace.note(now, || format!("core: close {}", name(id)));
                 let socket = self.sockets.get_mut(&id).expect("only sockets are closed");
@@ -295,6 +318,18 @@ impl Net {
             }
             return;
         }
+        let chance = self.rng.range(1..=self.plan.piece_max as u64) as usize;
+        if let Some(mut block) = socket.block.take() {
+            // Strings that are received so are long: pieces are, too.
+            let length =
+                self.cut.take().unwrap_or(chance * 64).min(socket.to_client.len()).min(block.missing());
+            let bytes: Vec<u8> = socket.to_client.drain(..length).collect();
+            block.copy(&bytes);
+            context.ledger.counts.filled += 1;
+            self.tell(context, Completion::Filled { id, block });
+            self.soon(context.now, Event::Deliver(id));
+            return self.soon(context.now, Event::Arrive(id));
+        }
         let Some(mut buffer) = self.pool.take_free() else {
             if !self.starved.contains(&id) {
                 self.starved.push_back(id);
@@ -302,7 +337,6 @@ impl Net {
             }
             return;
         };
-        let chance = self.rng.range(1..=self.plan.piece_max as u64) as usize;
         let piece = self.cut.take().unwrap_or(chance);
         let length = piece.min(socket.to_client.len()).min(self.pool.buffer_size());
         for (to, from) in buffer.bytes().iter_mut().zip(socket.to_client.drain(..length)) {
@@ -326,6 +360,7 @@ impl Net {
         self.end_send(id, context);
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         socket.stage = Stage::Closed;
+        socket.block = None;
         socket.to_client.clear();
         self.tell(context, Completion::Closed { id });
         self.soon(context.now, Event::Arrive(id));

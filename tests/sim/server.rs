@@ -188,7 +188,7 @@ impl Server {
         let mut say = |text: String| out.extend_from_slice(text.as_bytes());
         match words {
             [b"ECHO", _, n] => {
-                let text = format!("{id}:{}", "x".repeat(size(n)));
+                let text = format!("{id}:{}", crate::wire::filler(size(n)));
                 say(format!("${}\r\n{text}\r\n", text.len()));
             }
             [b"LIST", _, n] => {

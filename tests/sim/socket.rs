@@ -3,7 +3,7 @@
 use crate::checkers::Context;
 use crate::rng::Rng;
 use crate::wire;
-use respiral::buf::Transmit;
+use respiral::buf::{Block, Transmit};
 use respiral::io::ConnectionId;
 use std::collections::VecDeque;
 
@@ -59,6 +59,8 @@ pub struct Socket {
     pub outgoing: Option<Outgoing>,
     pub to_server: VecDeque<u8>,
     pub to_client: VecDeque<u8>,
+    /// What comes goes there.
+    pub block: Option<Block>,
     pub up: Link,
     pub down: Link,
     /// The peer will send nothing more.
@@ -85,6 +87,7 @@ impl Socket {
             outgoing: None,
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),
+            block: None,
             up: Link::Good,
             down: Link::Good,
             ended: false,

@@ -39,6 +39,7 @@ pub fn describe(completion: &Completion) -> String {
                 String::from_utf8_lossy(&segment[..segment.len().min(40)]).escape_debug().collect();
             format!("{id} received {} bytes: {start}", segment.len())
         }
+        Completion::Filled { block, .. } => format!("{id} filled: {block:?}"),
         Completion::Sent { bytes, .. } => format!("{id} sent {bytes}"),
         Completion::Failed { failure, .. } => format!("{id} failed: {failure}"),
         Completion::Closed { .. } => format!("{id} closed"),

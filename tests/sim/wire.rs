@@ -91,3 +91,8 @@ fn number(bytes: &[u8], at: &mut usize, kind: u8) -> Option<usize> {
     *at += end + 2;
     std::str::from_utf8(&rest[1..end]).ok()?.parse().ok()
 }
+
+/// A text of which no two neighbouring pieces look alike.
+pub fn filler(size: usize) -> String {
+    (0..size).map(|at| char::from(b'a' + (at % 23) as u8)).collect()
+}

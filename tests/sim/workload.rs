@@ -4,7 +4,7 @@
 use crate::checkers::{Context, End, Line};
 use crate::plan::CrowdPlan;
 use crate::rng::Rng;
-use crate::wire::Command;
+use crate::wire::{self, Command};
 use respiral::client::{Admission, ClientMachine, TicketId};
 use respiral::error::Error;
 use respiral::{Delivery, FromReply, Reply, Value};
@@ -349,7 +349,7 @@ fn check_reply(id: u64, command: &Command, value: &Value) {
             let head = format!("{id}:");
             bytes.len() == head.len() + size
                 && bytes.starts_with(head.as_bytes())
-                && bytes[head.len()..].iter().all(|byte| *byte == b'x')
+                && bytes[head.len()..] == *wire::filler(*size).as_bytes()
         }
         (Command::List { count }, Value::Array(items)) => {
             items.len() == count + 1

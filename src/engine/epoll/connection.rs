@@ -1,6 +1,6 @@
 //! One place in the table of connections, and its two system calls.
 
-use crate::buf::ChunkSlice;
+use crate::buf::{Block, ChunkSlice};
 use crate::engine::sending::Sending;
 use crate::io::ConnectionFailure;
 use smallvec::SmallVec;
@@ -27,6 +27,19 @@ pub(super) enum Progress {
     Ended(ConnectionFailure),
 }
 
+/// Calls again when a signal came.
+fn receive(mut call: impl FnMut() -> io::Result<usize>) -> Progress {
+    loop {
+        return match call() {
+            Ok(0) => Progress::Ended(ConnectionFailure::ClosedByPeer),
+            Ok(count) => Progress::Bytes(count),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Progress::Blocked,
+            Err(e) => Progress::Ended(ConnectionFailure::from(&e)),
+        };
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Connection {
     pub(super) generation: u32,
@@ -39,6 +52,10 @@ pub(super) struct Connection {
     pub(super) blocked: bool,
     /// It waits for a buffer, outside the set.
     pub(super) starved: bool,
+    /// What comes goes there, and not into a buffer.
+    pub(super) block: Option<Block>,
+    /// The next event fills one buffer: after one large string comes another, mostly, which wants a block.
+    pub(super) once: bool,
 }
 
 impl Connection {
@@ -49,15 +66,19 @@ impl Connection {
 
     pub(super) fn receive(&self, into: &mut [u8]) -> Progress {
         let Some(mut socket) = self.socket.as_ref() else { return Progress::Blocked };
-        loop {
-            return match socket.read(into) {
-                Ok(0) => Progress::Ended(ConnectionFailure::ClosedByPeer),
-                Ok(count) => Progress::Bytes(count),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Progress::Blocked,
-                Err(e) => Progress::Ended(ConnectionFailure::from(&e)),
-            };
+        receive(|| socket.read(into))
+    }
+
+    /// Receives into the block, and counts it there.
+    #[allow(unsafe_code)]
+    pub(super) fn fill(&mut self, block: &mut Block) -> Progress {
+        let Some(socket) = self.socket.as_ref() else { return Progress::Blocked };
+        let progress = receive(|| socket.recv(block.room()));
+        if let Progress::Bytes(count) = progress {
+            // SAFETY: the kernel wrote so many bytes to the front of the room.
+            unsafe { block.advance(count) };
         }
+        progress
     }
 
     /// Sends of the rest what the socket takes.

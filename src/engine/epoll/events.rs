@@ -4,6 +4,7 @@ use super::connection::{Phase, Progress};
 use super::poller::READ;
 use super::poller::WRITE;
 use super::{BUFFERS_PER_EVENT, Live};
+use crate::buf::Block;
 use crate::engine::token::{Kind, Token};
 use crate::engine::wake;
 use crate::io::{Completion, ConnectionFailure, ConnectionId};
@@ -58,7 +59,14 @@ impl Live {
     /// Reads what is there into buffers, as far as budget and pool reach.
     pub(super) fn receive(&mut self, index: usize, end: usize, out: &mut Vec<Completion>) {
         let id = self.id_of(index);
-        for _ in 0..BUFFERS_PER_EVENT {
+        let connection = &mut self.connections[index];
+        if connection.phase == Phase::Open
+            && let Some(block) = connection.block.take()
+        {
+            return self.receive_into(index, block, out);
+        }
+        let buffers = if std::mem::take(&mut connection.once) { 1 } else { BUFFERS_PER_EVENT };
+        for _ in 0..buffers {
             let connection = &mut self.connections[index];
             if connection.phase != Phase::Open || connection.starved || out.len() >= end {
                 return;
@@ -82,6 +90,21 @@ impl Live {
                     self.fail(index, failure, out);
                 }
             }
+        }
+    }
+
+    /// Reads what is there into a block, and no further: the core may have another one.
+    fn receive_into(&mut self, index: usize, mut block: Block, out: &mut Vec<Completion>) {
+        let id = self.id_of(index);
+        self.counters.kernel_entries += 1;
+        let connection = &mut self.connections[index];
+        match connection.fill(&mut block) {
+            Progress::Bytes(_) => {
+                connection.once = true;
+                out.push(Completion::Filled { id, block });
+            }
+            Progress::Blocked => connection.block = Some(block),
+            Progress::Ended(failure) => self.fail(index, failure, out),
         }
     }
 
@@ -149,6 +172,7 @@ impl Live {
         }
         connection.phase = Phase::Failed;
         connection.blocked = false;
+        connection.block = None;
         if let Some(bytes) = connection.sending.finish() {
             out.push(Completion::Sent { id, bytes });
         }

@@ -3,7 +3,7 @@
 use super::Live;
 use super::connection::{Connection, Phase};
 use super::poller::{READ, WRITE};
-use crate::buf::Transmit;
+use crate::buf::{Block, Transmit};
 use crate::engine::socket;
 use crate::engine::token::{Kind, Token};
 use crate::engine::uring::refuse;
@@ -15,6 +15,7 @@ impl Live {
         match op {
             Op::Connect { id, address, options } => self.connect(id, &address, &options),
             Op::Send { id, data } => self.send(id, data),
+            Op::Fill { id, block } => self.fill(id, block),
             Op::Close { id } => self.close_connection(id),
             Op::Resolve { .. } => refuse(op, 0, &mut self.ready),
         }
@@ -83,6 +84,20 @@ impl Live {
         }
     }
 
+    /// Receives into a block from now on. It needs no buffer, so it does not wait for one.
+    pub(super) fn fill(&mut self, id: ConnectionId, block: Block) {
+        let Some(index) = self.find(id).filter(|index| self.connections[*index].phase == Phase::Open) else {
+            return;
+        };
+        debug_assert!(self.connections[index].block.is_none() && block.missing() > 0, "one block at a time");
+        self.connections[index].block = Some(block);
+        if std::mem::take(&mut self.connections[index].starved) {
+            let mut ready = std::mem::take(&mut self.ready);
+            self.update_interest(index, &mut ready);
+            self.ready = ready;
+        }
+    }
+
     pub(super) fn send(&mut self, id: ConnectionId, data: Transmit) {
         let open = self.find(id).filter(|index| {
             let connection = &self.connections[*index];
@@ -110,6 +125,8 @@ impl Live {
             connection.phase = Phase::Vacant;
             connection.blocked = false;
             connection.starved = false;
+            connection.block = None;
+            connection.once = false;
             // Closing the only descriptor of a socket takes it out of the set.
             connection.interest = 0;
             if let Some(socket) = connection.socket.take() {

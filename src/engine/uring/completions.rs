@@ -5,6 +5,7 @@
 
 use super::Live;
 use super::connection::{Phase, Receive};
+use crate::buf::Segment;
 use crate::engine::token::{Kind, Token};
 use crate::io::{Completion, ConnectionFailure, ConnectionId};
 use io_uring::cqueue;
@@ -16,6 +17,7 @@ impl Live {
         let result = entry.result();
         match token.kind {
             Kind::Receive => self.on_received(token.id, result, entry.flags(), out),
+            Kind::Fill => self.on_filled(token.id, result, out),
             Kind::Send => self.on_sent(token.id, result, out),
             Kind::Connect => self.on_connected(token.id, result, out),
             Kind::Cancel => self.on_cancelled(token.id, result),
@@ -40,7 +42,7 @@ impl Live {
             if wanted && result > 0 {
                 // SAFETY: this completion, just reaped, named the buffer with that many bytes.
                 let segment = unsafe { self.buffers.take(buffer, result as u32) };
-                out.push(Completion::Received { id, segment });
+                self.tell_received(id, segment, out);
             } else {
                 // SAFETY: this completion, just reaped, named the buffer.
                 unsafe { self.buffers.put_back(buffer) };
@@ -57,14 +59,54 @@ impl Live {
         }
         match -result {
             0 => self.fail(index, ConnectionFailure::ClosedByPeer, out),
+            // For the sake of the block, or late: that is filled already.
+            libc::ENOBUFS | libc::ECANCELED if self.connections[index].fill.is_some() => {
+                self.push_fill(index)
+            }
             libc::ENOBUFS => {
                 self.counters.starvations += 1;
                 self.starve(index);
             }
-            libc::EINTR | libc::EAGAIN => self.receive(index),
+            libc::EINTR | libc::EAGAIN | libc::ECANCELED => self.receive_later(index),
             errno if errno > 0 => self.fail(index, ConnectionFailure::from_errno(errno), out),
-            // It carried data and ended all the same, for want of room in the completion queue.
-            _ => self.receive(index),
+            // It carried data and ended all the same: it was for one buffer, or there was no room for completions.
+            _ => self.receive_later(index),
+        }
+    }
+
+    /// Bytes that came through a buffer. What a block waits for goes there; the core hears of it first.
+    fn tell_received(&mut self, id: ConnectionId, mut segment: Segment, out: &mut Vec<Completion>) {
+        let connection = &mut self.connections[usize::from(id.index)];
+        if let Some(mut fill) = connection.fill.take_if(|fill| !fill.in_flight) {
+            let count = fill.block.copy(&segment);
+            out.push(Completion::Filled { id, block: fill.block });
+            segment = segment.slice(count..segment.len());
+        }
+        if !segment.is_empty() {
+            out.push(Completion::Received { id, segment });
+        }
+    }
+
+    pub(super) fn on_filled(&mut self, id: ConnectionId, result: i32, out: &mut Vec<Completion>) {
+        let Some(index) = self.find(id) else { return };
+        let connection = &mut self.connections[index];
+        let is_open = connection.phase == Phase::Open;
+        let Some(mut fill) = connection.fill.take() else { return };
+        match -result {
+            _ if !is_open => self.finish_close(index, out),
+            0 => self.fail(index, ConnectionFailure::ClosedByPeer, out),
+            libc::EINTR | libc::EAGAIN => {
+                connection.fill = Some(fill);
+                self.push_fill(index);
+            }
+            errno if errno > 0 => self.fail(index, ConnectionFailure::from_errno(errno), out),
+            _ => {
+                // SAFETY: the kernel wrote so many bytes to the block's room, and is done with it.
+                unsafe { fill.block.advance(result as usize) };
+                connection.once = true;
+                out.push(Completion::Filled { id, block: fill.block });
+                self.receive_later(index);
+            }
         }
     }
 
@@ -136,8 +178,9 @@ impl Live {
         let connection = &mut self.connections[index];
         if matches!(connection.phase, Phase::Connecting | Phase::Open) {
             connection.phase = Phase::Failed;
-            if connection.receive == Receive::Starved {
-                connection.receive = Receive::Idle;
+            connection.stop_waiting();
+            if !connection.is_filling() {
+                connection.fill = None;
             }
             if let Some(send) = &mut connection.send
                 && !send.in_flight

@@ -1,6 +1,6 @@
 //! One place in the table of connections: what is known of its socket, and what the kernel still holds of it.
 
-use crate::buf::Transmit;
+use crate::buf::{Block, Transmit};
 use crate::engine::sending::Sending;
 use io_uring::{opcode, squeue, types::Fd};
 use socket2::{SockAddr, Socket};
@@ -29,6 +29,8 @@ pub(super) enum Receive {
     Armed,
     /// It waits in the engine's queue for a buffer.
     Starved,
+    /// It is armed at the flush, unless a block is to be filled.
+    Due,
 }
 
 #[derive(Default)]
@@ -36,6 +38,9 @@ pub(super) struct Connection {
     pub(super) generation: u32,
     pub(super) phase: Phase,
     pub(super) receive: Receive,
+    /// The next receive takes one buffer: after one large string comes another, mostly, which wants a block.
+    pub(super) once: bool,
+    pub(super) fill: Option<Fill>,
     pub(super) socket: Option<Socket>,
     /// The peer's address while the kernel may read it.
     pub(super) connect: Option<Box<SockAddr>>,
@@ -52,10 +57,28 @@ impl Connection {
         self.send.as_ref().is_some_and(|send| send.in_flight)
     }
 
+    /// Nothing more is to be received. What is armed goes on until its end.
+    pub(super) fn stop_waiting(&mut self) {
+        if matches!(self.receive, Receive::Starved | Receive::Due) {
+            self.receive = Receive::Idle;
+        }
+    }
+
+    /// True when the kernel may write into its block.
+    pub(super) fn is_filling(&self) -> bool {
+        self.fill.as_ref().is_some_and(|fill| fill.in_flight)
+    }
+
     /// True when the kernel has an operation of it.
     pub(super) fn is_in_flight(&self) -> bool {
-        self.connect.is_some() || self.receive == Receive::Armed || self.is_sending()
+        self.connect.is_some() || self.receive == Receive::Armed || self.is_filling() || self.is_sending()
     }
+}
+
+/// A block to receive into. It waits until the receive before it has ended, for bytes must not overtake each other.
+pub(super) struct Fill {
+    pub(super) block: Block,
+    pub(super) in_flight: bool,
 }
 
 /// A send, with all that the kernel reads: boxed, so that none of it moves while it is in flight.

@@ -144,6 +144,7 @@ pub(super) fn refuse(op: Op, errno: i32, out: &mut Vec<Completion>) {
         }
         Op::Connect { id, .. } => Completion::Failed { id, failure: ConnectionFailure::from_errno(errno) },
         Op::Send { id, .. } => Completion::Sent { id, bytes: 0 },
+        Op::Fill { .. } => return,
         Op::Close { id } => Completion::Closed { id },
     });
 }
@@ -169,6 +170,8 @@ struct Live {
     connections: Vec<Connection>,
     /// Receives that wait for a buffer, in the order in which they ran out of them (H19).
     starved: VecDeque<ConnectionId>,
+    /// Receives that the flush arms.
+    due: Vec<ConnectionId>,
     /// Receives queued since the last flush: each may take one of the provided buffers.
     arming: usize,
     /// Told by the next poll, before anything that is reaped.
@@ -199,6 +202,7 @@ impl Live {
             notified_in_flight: false,
             connections: Vec::new(),
             starved: VecDeque::new(),
+            due: Vec::new(),
             arming: 0,
             ready: Vec::new(),
             alarm: Alarm::default(),

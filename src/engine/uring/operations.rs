@@ -3,14 +3,14 @@
 //! Invariant: an entry is queued only with its memory and its descriptor in the table, marked as in flight; the marks
 //! are taken away by its last completion alone.
 
-use super::connection::{Connection, InFlightSend, Phase, Receive};
+use super::connection::{Connection, Fill, InFlightSend, Phase, Receive};
 use super::{Live, refuse, ring};
-use crate::buf::Transmit;
+use crate::buf::{Block, Transmit};
 use crate::engine::socket;
 use crate::engine::token::{Kind, Token};
 use crate::io::{Address, Completion, ConnectionFailure, ConnectionId, Op, SocketOptions};
-use io_uring::opcode;
 use io_uring::types::Fd;
+use io_uring::{opcode, squeue};
 use socket2::{SockAddr, Socket};
 use std::os::fd::AsRawFd;
 
@@ -23,6 +23,7 @@ impl Live {
         match op {
             Op::Connect { id, address, options } => self.connect(id, &address, &options),
             Op::Send { id, data } => self.send(id, data),
+            Op::Fill { id, block } => self.fill(id, block),
             Op::Close { id } => self.close_connection(id),
             Op::Resolve { .. } => refuse(op, 0, &mut self.ready),
         }
@@ -110,7 +111,14 @@ impl Live {
         connection.receive = Receive::Armed;
         self.arming += 1;
         self.counters.receives_armed += 1;
-        let entry = opcode::RecvMulti::new(Fd(connection.raw_fd()), ring::GROUP).build();
+        let fd = Fd(connection.raw_fd());
+        let entry = match std::mem::take(&mut connection.once) {
+            false => opcode::RecvMulti::new(fd, ring::GROUP).build(),
+            true => opcode::Recv::new(fd, std::ptr::null_mut(), 0)
+                .buf_group(ring::GROUP)
+                .build()
+                .flags(squeue::Flags::BUFFER_SELECT),
+        };
         // SAFETY: it points to nothing of its own; the buffers are the pool's and stay until everything is reaped, and
         // the socket stays open until the last completion (`is_in_flight`).
         unsafe { self.ring.push(entry.user_data(Token::new(id, Kind::Receive).pack())) };
@@ -153,6 +161,54 @@ impl Live {
 
     pub(super) fn can_feed_starved(&self) -> bool {
         !self.starved.is_empty() && (self.buffers.provided() > self.arming || self.pool.free() > 0)
+    }
+
+    /// Receives into a block from now on, or as soon as the receive that is armed has ended.
+    pub(super) fn fill(&mut self, id: ConnectionId, block: Block) {
+        let Some(index) = self.find(id).filter(|index| self.connections[*index].phase == Phase::Open) else {
+            return;
+        };
+        let connection = &mut self.connections[index];
+        debug_assert!(connection.fill.is_none() && block.missing() > 0, "one block at a time");
+        connection.fill = Some(Fill { block, in_flight: false });
+        match connection.receive {
+            Receive::Armed => self.push_cancel(Token::new(id, Kind::Receive)),
+            _ => self.push_fill(index),
+        }
+    }
+
+    pub(super) fn push_fill(&mut self, index: usize) {
+        let id = self.id_of(index);
+        let connection = &mut self.connections[index];
+        debug_assert_ne!(connection.receive, Receive::Armed, "one receive per socket");
+        let fd = connection.raw_fd();
+        let Some(fill) = &mut connection.fill else { return };
+        fill.in_flight = true;
+        let room = fill.block.room();
+        let len = u32::try_from(room.len()).unwrap_or(u32::MAX);
+        let entry = opcode::Recv::new(Fd(fd), room.as_mut_ptr().cast(), len).build();
+        connection.receive = Receive::Idle;
+        // SAFETY: the block's memory does not move, and stays in the table with the socket until the completion
+        // (`in_flight`).
+        unsafe { self.ring.push(entry.user_data(Token::new(id, Kind::Fill).pack())) };
+    }
+
+    /// Has the next receive armed at the flush: should the core want a block first, nothing has to be cancelled.
+    pub(super) fn receive_later(&mut self, index: usize) {
+        self.connections[index].receive = Receive::Due;
+        self.due.push(self.id_of(index));
+    }
+
+    pub(super) fn arm_due(&mut self) {
+        let mut due = std::mem::take(&mut self.due);
+        for id in due.drain(..) {
+            if let Some(index) = self.find(id)
+                && self.connections[index].receive == Receive::Due
+            {
+                self.receive(index);
+            }
+        }
+        self.due = due;
     }
 
     pub(super) fn send(&mut self, id: ConnectionId, data: Transmit) {
@@ -207,11 +263,10 @@ impl Live {
         let id = self.id_of(index);
         let connection = &mut self.connections[index];
         connection.phase = Phase::Closing;
-        if connection.receive == Receive::Starved {
-            connection.receive = Receive::Idle;
-        }
+        connection.stop_waiting();
         let operations = [
             (connection.receive == Receive::Armed, Kind::Receive),
+            (connection.is_filling(), Kind::Fill),
             (connection.is_sending(), Kind::Send),
             (connection.connect.is_some(), Kind::Connect),
         ];
@@ -239,6 +294,8 @@ impl Live {
         if let Some(socket) = connection.socket.take() {
             socket::close(socket);
         }
+        connection.fill = None;
+        connection.once = false;
         connection.phase = Phase::Vacant;
         out.push(Completion::Closed { id });
     }

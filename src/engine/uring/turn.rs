@@ -15,6 +15,7 @@ impl Live {
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.buffers.provide(self.window());
         self.feed_starved();
+        self.arm_due();
         self.set_alarm();
         self.watch_notified();
         if self.ring.has_queued() {
@@ -93,6 +94,7 @@ impl Live {
             && !self.ring.has_queued()
             && self.alarm.due().is_none()
             && self.notified_in_flight
+            && self.due.is_empty()
             && !self.can_feed_starved())
     }
 }

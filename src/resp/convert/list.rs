@@ -1,6 +1,7 @@
 //! Lists and sets.
 
 use super::{FromReply, mismatch, refused};
+use crate::buf::Payload;
 use crate::error::Error;
 use crate::resp::decoder::{Decoder, Head};
 use std::collections::{BTreeSet, HashSet, VecDeque};
@@ -67,6 +68,11 @@ impl<T: FromReply> FromReply for Vec<T> {
     #[inline]
     fn from_reply(decoder: &mut Decoder<'_>) -> Result<Self, Error> {
         T::list_from_reply(decoder)
+    }
+
+    #[inline]
+    fn from_payload(payload: Payload) -> Result<Self, Error> {
+        T::list_from_payload(payload)
     }
 }
 

@@ -77,6 +77,13 @@ pub trait FromReply: Sized {
     fn list_from_reply(decoder: &mut Decoder<'_>) -> Result<Vec<Self>, Error> {
         list::read(decoder)
     }
+
+    /// Reads a whole reply as a `Vec` of this type: bytes may be taken where they lie.
+    #[doc(hidden)]
+    #[inline]
+    fn list_from_payload(payload: Payload) -> Result<Vec<Self>, Error> {
+        Self::list_from_reply(&mut Decoder::from(&payload))
+    }
 }
 
 impl From<ConversionError> for Error {

@@ -155,6 +155,14 @@ impl FromReply for u8 {
     fn list_from_reply(decoder: &mut Decoder<'_>) -> Result<Vec<Self>, Error> {
         Ok(super::text::string(decoder, "Vec<u8>")?.into_owned())
     }
+
+    #[inline]
+    fn list_from_payload(mut payload: Payload) -> Result<Vec<Self>, Error> {
+        match super::text::take_block(&mut payload) {
+            Some(bytes) => Ok(bytes),
+            None => Self::list_from_reply(&mut Decoder::from(&payload)),
+        }
+    }
 }
 
 macro_rules! floats {

@@ -94,6 +94,8 @@ pub struct Scanner {
     described: bool,
     /// Bytes of the current line so far, without its end.
     line_len: usize,
+    /// Length of the string that is open, its line end included.
+    body: usize,
     /// Bytes of the streamed string that is open.
     streamed: Option<usize>,
     /// Elements announced or, in streams, begun.
@@ -129,6 +131,7 @@ impl Scanner {
             cr: false,
             described: false,
             line_len: 0,
+            body: 0,
             streamed: None,
             elements: 0,
             stack: Vec::new(),
@@ -155,9 +158,17 @@ impl Scanner {
         self.len == 0
     }
 
+    /// The string that is open: how much of it has come, and how much is missing, its line end included. So a large
+    /// one can be received into memory of its own. A peer announced it: no reason to allocate so much at once.
+    pub fn body(&self) -> Option<(usize, usize)> {
+        match self.state {
+            State::Body(left) => Some((self.body - left, left)),
+            _ => None,
+        }
+    }
+
     /// A lower bound of the bytes that the current frame still lacks; 0 between frames. Inside a string it is exact for
-    /// that string, so that a large one can be received into memory of its own. A peer announced it: no reason to
-    /// allocate so much at once.
+    /// that string.
     pub fn wanted(&self) -> usize {
         match self.state {
             State::Type if self.len == 0 => 0,

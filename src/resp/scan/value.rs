@@ -85,6 +85,7 @@ impl Scanner {
     /// A string of this length begins.
     pub(super) fn begin_body(&mut self, len: usize, taken: usize) -> Result<bool, ProtocolError> {
         self.check_string(len, 0, taken)?;
+        self.body = len + 2;
         self.state = State::Body(len + 2);
         Ok(false)
     }
@@ -107,6 +108,7 @@ impl Scanner {
             return Ok(self.end_value());
         }
         self.streamed = Some(before + len);
+        self.body = len + 2;
         self.state = State::Body(len + 2);
         Ok(false)
     }

@@ -17,8 +17,8 @@ fn copy_of(wire: &[u8]) -> Payload {
 }
 
 /// A payload that is held where it arrived.
-fn held(chain: Chain) -> Payload {
-    Spares::default().held(chain, Glance::Unknown)
+fn held(mut chain: Chain) -> Payload {
+    Spares::default().held(&mut chain, Glance::Unknown)
 }
 
 /// A reply as the type, read in place; and from single-byte segments, with the same result.
