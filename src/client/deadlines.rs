@@ -1,176 +1,181 @@
-//! The deadlines of all calls, threaded through their tickets.
+//! The deadlines of all calls, by batches.
 //!
-//! Commands with the same timeout expire in the order in which they began, so each distinct timeout has a list of its
-//! own: constant time in and out, nothing left behind, where heaps take 37 to 190 ns a command (H36). More distinct
-//! timeouts than [`CLASSES`] share one sorted map.
+//! Calls with the same timeout that begin between two [`stamp`](Deadlines::stamp)s expire together. They share a batch,
+//! which counts those that are not over; a call knows its batch, so that going in and out is to count. (Heaps take 37 to
+//! 190 ns a command, H36.)
 //!
-//! The lists are rings through one compact array: the first [`CLASSES`] links are their ends, the link of a ticket
-//! stands behind them. So a link goes in and out without a case for first or last.
+//! Batches of the same timeout expire in the order in which they were stamped, so each distinct timeout has a ring of its
+//! own; more distinct timeouts than [`CLASSES`] share one sorted map. The rings run through one array: the first
+//! [`CLASSES`] batches are their ends, so a batch goes in and out without a case for first or last. An empty batch leaves
+//! at once and is used again: there are never more of them than calls, however long the first call waits.
+//!
+//! Which calls an expired batch has is not noted: [`Tickets`](super::tickets::Tickets) finds them by one pass over all
+//! tickets, for all batches that have expired by then.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Distinct timeouts with a list of their own.
+/// Distinct timeouts with a ring of their own.
 const CLASSES: usize = 8;
-/// In no list.
+/// In place of the next one in a ring: its clock does not run yet.
+const OPEN: u32 = u32::MAX;
+/// In place of the next one in a ring: it is in the sorted map, if it has a deadline.
+const SORTED: u32 = u32::MAX - 1;
+/// No batch.
 const NONE: u32 = u32::MAX;
-/// In the sorted map, or on its way there.
-const OTHER: u32 = u32::MAX - 1;
-/// A longer timeout is as good as none, and the clock can always add this one: a century.
+/// A longer timeout is none: a century.
 const FOREVER: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 
-#[derive(Clone, Copy)]
-struct Link {
+struct Batch {
+    timeout: Duration,
+    /// `None` until the clock of its calls starts; for ever, when the timeout is none.
+    deadline: Option<Instant>,
+    /// Calls that are not over.
+    live: u32,
     previous: u32,
     next: u32,
-    /// `None` until the clock of the call starts.
-    deadline: Option<Instant>,
 }
 
 /// See the module.
 pub(super) struct Deadlines {
-    links: Vec<Link>,
-    timeouts: [Option<Duration>; CLASSES],
-    /// The list that was used last; most calls have the same timeout.
-    latest: usize,
-    others: BTreeMap<(Instant, u32), Duration>,
-    /// Those whose clock does not run yet; their links know their positions.
-    others_unstamped: Vec<(u32, Duration)>,
-    /// Calls have begun since the last [`stamp`](Self::stamp).
-    any_unstamped: bool,
+    batches: Vec<Batch>,
+    free: Vec<u32>,
+    /// The batch that the last call has joined; most calls have the same timeout.
+    latest: u32,
+    /// Those whose clocks do not run yet.
+    open: Vec<u32>,
+    sorted: BTreeSet<(Instant, u32)>,
 }
 
 impl Default for Deadlines {
     fn default() -> Self {
-        let end = |slot| Link { previous: slot, next: slot, deadline: None };
+        let end = |end| Batch { timeout: Duration::ZERO, deadline: None, live: 0, previous: end, next: end };
         Self {
-            links: (0..CLASSES as u32).map(end).collect(),
-            timeouts: [None; CLASSES],
-            latest: 0,
-            others: BTreeMap::new(),
-            others_unstamped: Vec::new(),
-            any_unstamped: false,
+            batches: (0..CLASSES as u32).map(end).collect(),
+            free: Vec::new(),
+            latest: NONE,
+            open: Vec::new(),
+            sorted: BTreeSet::new(),
         }
     }
-}
-
-fn node(ticket: u32) -> usize {
-    ticket as usize + CLASSES
 }
 
 impl Deadlines {
-    /// There is one more ticket.
-    pub fn grow(&mut self) {
-        self.links.push(Link { previous: NONE, next: NONE, deadline: None });
-    }
-
-    /// Adds a ticket that is in no list. Its clock starts at the next [`stamp`](Self::stamp).
-    #[inline]
-    pub fn insert(&mut self, ticket: u32, timeout: Duration) {
-        self.any_unstamped = true;
-        if self.timeouts[self.latest % CLASSES] != Some(timeout) && !self.select(timeout) {
-            return self.insert_other(ticket, timeout);
-        }
-        let end = self.latest % CLASSES;
-        let last = std::mem::replace(&mut self.links[end].previous, node(ticket) as u32);
-        self.links[last as usize].next = node(ticket) as u32;
-        self.links[node(ticket)] = Link { previous: last, next: end as u32, deadline: None };
-    }
-
-    /// Makes the list of `timeout` the latest; false when all lists are in use for others.
-    #[cold]
-    fn select(&mut self, timeout: Duration) -> bool {
-        let known = self.timeouts.iter().position(|known| *known == Some(timeout));
-        let unused = || (0..CLASSES).find(|end| self.links[*end].next == *end as u32);
-        let Some(slot) = known.or_else(unused) else { return false };
-        self.timeouts[slot] = Some(timeout);
-        self.latest = slot;
-        true
-    }
-
-    #[cold]
-    fn insert_other(&mut self, ticket: u32, timeout: Duration) {
-        let position = self.others_unstamped.len() as u32;
-        self.others_unstamped.push((ticket, timeout));
-        self.links[node(ticket)] = Link { previous: position, next: OTHER, deadline: None };
-    }
-
-    /// Takes a ticket out, if it is in.
-    #[inline]
-    pub fn remove(&mut self, ticket: u32) {
-        let link = &mut self.links[node(ticket)];
-        let Link { previous, next, .. } = *link;
-        link.next = NONE;
-        if next >= OTHER {
-            if next == OTHER {
-                self.remove_other(ticket);
+    /// The batch of a call that begins. Its clock starts at the next [`stamp`](Self::stamp). [`Duration::MAX`] is no
+    /// timeout.
+    #[inline(always)]
+    pub fn join(&mut self, timeout: Duration) -> u32 {
+        match self.batches.get_mut(self.latest as usize) {
+            Some(batch) if batch.timeout == timeout => {
+                batch.live += 1;
+                self.latest
             }
-            return;
+            _ => self.join_another(timeout),
         }
-        self.links[previous as usize].next = next;
-        self.links[next as usize].previous = previous;
     }
 
     #[cold]
-    fn remove_other(&mut self, ticket: u32) {
-        let link = self.links[node(ticket)];
-        if let Some(deadline) = link.deadline {
-            self.others.remove(&(deadline, ticket));
-            return;
+    #[inline(never)]
+    fn join_another(&mut self, timeout: Duration) -> u32 {
+        // Of many distinct timeouts some get several batches: no harm.
+        let mut known = self.open.iter().rev().take(CLASSES).copied();
+        let known = known.find(|batch| self.batches[*batch as usize].timeout == timeout);
+        let batch = known.unwrap_or_else(|| {
+            let batch = Batch { timeout, deadline: None, live: 0, previous: NONE, next: OPEN };
+            let at = self.free.pop().unwrap_or(self.batches.len() as u32);
+            match self.batches.get_mut(at as usize) {
+                Some(place) => *place = batch,
+                None => self.batches.push(batch),
+            }
+            self.open.push(at);
+            at
+        });
+        self.batches[batch as usize].live += 1;
+        self.latest = batch;
+        batch
+    }
+
+    /// A call of this batch is over.
+    #[inline(always)]
+    pub fn leave(&mut self, batch: u32) {
+        let place = &mut self.batches[batch as usize];
+        place.live -= 1;
+        if place.live == 0 {
+            self.leave_empty(batch);
         }
-        self.others_unstamped.swap_remove(link.previous as usize);
-        if let Some((moved, _)) = self.others_unstamped.get(link.previous as usize) {
-            self.links[node(*moved)].previous = link.previous;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_empty(&mut self, batch: u32) {
+        let Batch { deadline, previous, next, .. } = self.batches[batch as usize];
+        match next {
+            // Others may join it, and the next stamp looks at it.
+            OPEN => return,
+            SORTED => {
+                deadline.map(|deadline| self.sorted.remove(&(deadline, batch)));
+            }
+            _ => {
+                self.batches[previous as usize].next = next;
+                self.batches[next as usize].previous = previous;
+            }
         }
+        self.free.push(batch);
     }
 
     /// True when [`stamp`](Self::stamp) has something to do.
     #[inline]
     pub fn has_unstamped(&self) -> bool {
-        self.any_unstamped
+        !self.open.is_empty()
     }
 
     /// Starts the clocks of the calls that began since the last time.
     pub fn stamp(&mut self, now: Instant) {
-        self.any_unstamped = false;
-        let after = |timeout: Duration| now.checked_add(timeout.min(FOREVER));
-        for (end, timeout) in self.timeouts.iter().enumerate() {
-            let Some(deadline) = timeout.map(after) else { continue };
-            // Those whose clock does not run yet are the last ones.
-            let mut at = self.links[end].previous as usize;
-            while at >= CLASSES && self.links[at].deadline.is_none() {
-                self.links[at].deadline = deadline;
-                at = self.links[at].previous as usize;
+        self.latest = NONE;
+        while let Some(at) = self.open.pop() {
+            let Batch { timeout, live, .. } = self.batches[at as usize];
+            if live == 0 {
+                self.free.push(at);
+                continue;
             }
+            let deadline = if timeout < FOREVER { now.checked_add(timeout) } else { None };
+            let (previous, next) = match self.ring(timeout) {
+                Some(end) => {
+                    let last = std::mem::replace(&mut self.batches[end as usize].previous, at);
+                    self.batches[last as usize].next = at;
+                    (last, end)
+                }
+                None => {
+                    self.sorted.extend(deadline.map(|deadline| (deadline, at)));
+                    (NONE, SORTED)
+                }
+            };
+            self.batches[at as usize] = Batch { timeout, deadline, live, previous, next };
         }
-        for (ticket, timeout) in self.others_unstamped.drain(..) {
-            let deadline = after(timeout);
-            self.links[node(ticket)].deadline = deadline;
-            self.others.extend(deadline.map(|deadline| ((deadline, ticket), timeout)));
-        }
+    }
+
+    /// The end of the ring of `timeout`; none when all rings are in use for others.
+    fn ring(&mut self, timeout: Duration) -> Option<u32> {
+        let mut ends = self.batches[..CLASSES].iter();
+        let known = ends.position(|end| end.timeout == timeout);
+        let unused = || (0..CLASSES).find(|end| self.batches[*end].next == *end as u32);
+        let end = known.or_else(unused)?;
+        self.batches[end].timeout = timeout;
+        Some(end as u32)
     }
 
     /// The earliest deadline.
     pub fn next(&self) -> Option<Instant> {
-        let listed = self.firsts().filter_map(|(ticket, _)| self.links[node(ticket)].deadline);
-        listed.chain(self.others.first_key_value().map(|((deadline, _), _)| *deadline)).min()
+        // The end of an empty ring is its own first, and has no deadline.
+        let first = |end: &Batch| self.batches[end.next as usize].deadline;
+        let firsts = self.batches[..CLASSES].iter().filter_map(first);
+        firsts.chain(self.sorted.first().map(|(deadline, _)| *deadline)).min()
     }
 
-    /// A ticket whose deadline has passed and its timeout, if there is one. The caller removes it.
-    pub fn expired(&self, now: Instant) -> Option<(u32, Duration)> {
-        let other = self.others.first_key_value().map(|((_, ticket), timeout)| (*ticket, *timeout));
-        self.firsts()
-            .chain(other)
-            .find(|(ticket, _)| self.links[node(*ticket)].deadline.is_some_and(|deadline| deadline <= now))
-    }
-
-    /// The first ticket of each list, and the list's timeout.
-    fn firsts(&self) -> impl Iterator<Item = (u32, Duration)> {
-        let first = |(end, timeout): (usize, &Option<Duration>)| {
-            let ticket = self.links[end].next.checked_sub(CLASSES as u32)?;
-            Some((ticket, (*timeout)?))
-        };
-        self.timeouts.iter().enumerate().filter_map(first)
+    /// The deadline of a batch and its timeout, when it has passed.
+    pub fn expired(&self, batch: u32, now: Instant) -> Option<(Instant, Duration)> {
+        let Batch { deadline, timeout, .. } = self.batches[batch as usize];
+        deadline.filter(|deadline| *deadline <= now).map(|deadline| (deadline, timeout))
     }
 }
 
@@ -179,38 +184,26 @@ mod tests {
     use super::*;
 
     proptest::proptest! {
-        // H36: the same expiries as a sorted list, whatever the number of distinct timeouts, for calls that leave
+        // H36: the same expiries as a list of all calls, whatever the number of distinct timeouts, for calls that leave
         // before and after their clocks start.
         #[test]
-        fn expiries_are_those_of_a_sorted_list(
+        fn expiries_are_those_of_a_list(
             steps in proptest::collection::vec((0u8..6, 1u64..14, 0u64..20), 1..200),
         ) {
-            let start = Instant::now();
-            let mut now = start;
+            let mut now = Instant::now();
             let mut deadlines = Deadlines::default();
-            let mut free: Vec<u32> = Vec::new();
-            let mut tickets = 0;
-            // Deadline, once its clock runs; timeout; ticket.
+            // Deadline, once its clock runs; timeout; batch.
             let mut model: Vec<(Option<Instant>, Duration, u32)> = Vec::new();
             for (action, timeout, advance) in steps {
                 now += Duration::from_millis(advance);
                 match action {
                     0..3 => {
                         let timeout = Duration::from_millis(timeout * 7);
-                        let ticket = free.pop().unwrap_or_else(|| {
-                            deadlines.grow();
-                            tickets += 1;
-                            tickets - 1
-                        });
-                        deadlines.insert(ticket, timeout);
-                        model.push((None, timeout, ticket));
+                        model.push((None, timeout, deadlines.join(timeout)));
                     }
                     3 if !model.is_empty() => {
-                        let (_, _, ticket) = model.remove(advance as usize % model.len());
-                        deadlines.remove(ticket);
-                        // It is in no list any more: nothing happens.
-                        deadlines.remove(ticket);
-                        free.push(ticket);
+                        let (_, _, batch) = model.remove(advance as usize % model.len());
+                        deadlines.leave(batch);
                     }
                     4 => {
                         deadlines.stamp(now);
@@ -219,31 +212,50 @@ mod tests {
                         }
                     }
                     _ => {
-                        while let Some((ticket, timeout)) = deadlines.expired(now) {
-                            let at = model.iter().position(|(_, _, other)| *other == ticket).expect("known");
-                            let (deadline, known, _) = model.remove(at);
-                            proptest::prop_assert!(deadline.is_some_and(|deadline| deadline <= now));
-                            proptest::prop_assert_eq!(timeout, known);
-                            deadlines.remove(ticket);
-                            free.push(ticket);
+                        let expired = |deadline: Option<Instant>| deadline.filter(|deadline| *deadline <= now);
+                        for (deadline, timeout, batch) in &model {
+                            let expected = expired(*deadline).map(|deadline| (deadline, *timeout));
+                            proptest::prop_assert_eq!(deadlines.expired(*batch, now), expected);
                         }
-                        proptest::prop_assert!(model.iter().all(|(deadline, _, _)| deadline.is_none_or(|at| at > now)));
+                        for (_, _, batch) in model.extract_if(.., |(deadline, _, _)| expired(*deadline).is_some()) {
+                            deadlines.leave(batch);
+                        }
                     }
                 }
                 proptest::prop_assert_eq!(deadlines.next(), model.iter().filter_map(|(deadline, _, _)| *deadline).min());
                 let unstamped = model.iter().any(|(deadline, _, _)| deadline.is_none());
                 proptest::prop_assert!(deadlines.has_unstamped() || !unstamped);
+                let used = deadlines.batches.len() - CLASSES - deadlines.free.len();
+                proptest::prop_assert!(used <= model.len() + deadlines.open.len());
             }
         }
     }
 
     #[test]
-    fn a_timeout_that_no_clock_can_add_is_none() {
-        let now = Instant::now();
+    fn a_call_that_waits_long_keeps_no_others() {
+        let mut now = Instant::now();
         let mut deadlines = Deadlines::default();
-        deadlines.grow();
-        deadlines.insert(0, Duration::MAX);
+        let first = deadlines.join(Duration::from_secs(5));
         deadlines.stamp(now);
-        assert_eq!(deadlines.expired(now + Duration::from_secs(3600 * 24 * 365 * 50)), None);
+        let first_deadline = deadlines.next();
+        for _ in 0..1000 {
+            now += Duration::from_micros(50);
+            let batch = deadlines.join(Duration::from_secs(5));
+            deadlines.stamp(now);
+            deadlines.leave(batch);
+        }
+        assert_eq!(deadlines.batches.len(), CLASSES + 2);
+        assert_eq!(deadlines.next(), first_deadline);
+        deadlines.leave(first);
+        assert_eq!(deadlines.next(), None);
+    }
+
+    #[test]
+    fn a_timeout_that_no_clock_can_add_is_none() {
+        let mut deadlines = Deadlines::default();
+        let batch = deadlines.join(Duration::MAX);
+        deadlines.stamp(Instant::now());
+        assert_eq!(deadlines.next(), None);
+        deadlines.leave(batch);
     }
 }

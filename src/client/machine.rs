@@ -566,7 +566,7 @@ impl ClientMachine {
                 connection.handle_timeout(now);
             }
         }
-        while let Some((ticket, budget)) = self.tickets.expired(now) {
+        for (ticket, budget) in self.tickets.expired(now) {
             self.expire(ticket, budget);
         }
         self.handle_events(now);

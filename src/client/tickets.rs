@@ -42,8 +42,8 @@ pub(super) type Outcome = Result<Payload, Error>;
 
 struct Ticket {
     generation: u32,
-    /// The next one that is free, while this one is.
-    next_free: u32,
+    /// The next one that is free, while this one is; the batch of its deadline, while it has no outcome.
+    link: u32,
     place: Place,
     /// What came of the call, one of these. (Apart, since a payload alone travels in registers.)
     reply: Option<Payload>,
@@ -86,13 +86,12 @@ impl Tickets {
         self.free = self.entries.len() as u32;
         self.entries.push(Ticket {
             generation: 0,
-            next_free: NONE,
+            link: NONE,
             place: Place::Free,
             reply: None,
             error: None,
             waker: None,
         });
-        self.deadlines.grow();
     }
 
     /// The next ticket, for a call that waits in line.
@@ -121,13 +120,10 @@ impl Tickets {
     fn add(&mut self, id: TicketId, place: Place, timeout: Option<Duration>, waker: Waker) {
         self.live += 1;
         let ticket = &mut self.entries[id.index as usize];
-        self.free = ticket.next_free;
+        self.free = std::mem::replace(&mut ticket.link, self.deadlines.join(timeout.unwrap_or(Duration::MAX)));
         ticket.place = place;
         // A free ticket has no waker: nothing is dropped.
         std::mem::forget(ticket.waker.replace(waker));
-        if let Some(timeout) = timeout {
-            self.deadlines.insert(id.index, timeout);
-        }
     }
 
     #[inline]
@@ -135,7 +131,7 @@ impl Tickets {
         let ticket = &mut self.entries[index as usize];
         ticket.generation = ticket.generation.wrapping_add(1);
         ticket.place = Place::Free;
-        ticket.next_free = self.free;
+        ticket.link = self.free;
         self.free = index;
         self.live -= 1;
     }
@@ -178,7 +174,8 @@ impl Tickets {
         if let Some(waker) = ticket.waker.take() {
             wakers.push(waker);
         }
-        self.deadlines.remove(id.index);
+        let batch = ticket.link;
+        self.deadlines.leave(batch);
     }
 
     /// Ends a call with an error; its waker, if any, goes to `wakers`. Nothing happens when it is over already.
@@ -190,7 +187,8 @@ impl Tickets {
         ticket.place = Place::Done;
         ticket.error = Some(Box::new(error));
         wakers.extend(ticket.waker.take());
-        self.deadlines.remove(id.index);
+        let batch = ticket.link;
+        self.deadlines.leave(batch);
     }
 
     /// The reply of a call that has one; its ticket is free again. It has no deadline and no waker any more.
@@ -217,11 +215,11 @@ impl Tickets {
     /// Frees a ticket and gives its contents back, to be dropped when nothing is borrowed.
     pub fn remove(&mut self, id: TicketId) -> Option<(Place, Option<Outcome>, Option<Waker>)> {
         let ticket = self.entry(id)?;
-        let (place, waker) = (ticket.place, ticket.waker.take());
+        let (place, batch, waker) = (ticket.place, ticket.link, ticket.waker.take());
         if let Some(outcome) = self.take(id) {
             return Some((place, Some(outcome), waker));
         }
-        self.deadlines.remove(id.index);
+        self.deadlines.leave(batch);
         self.release(id.index);
         Some((place, None, waker))
     }
@@ -242,17 +240,33 @@ impl Tickets {
         self.deadlines.next()
     }
 
-    /// A ticket whose deadline has passed and its timeout, if there is one. The caller finishes or removes it.
-    pub fn expired(&self, now: Instant) -> Option<(TicketId, Duration)> {
-        let (index, timeout) = self.deadlines.expired(now)?;
-        Some((TicketId { index, generation: self.entries[index as usize].generation }, timeout))
+    /// The calls whose deadline has passed, those first that began first, and their timeouts. The caller ends each. One
+    /// pass over all tickets finds them, however many they are.
+    pub fn expired(&self, now: Instant) -> Vec<(TicketId, Duration)> {
+        if self.next_deadline().is_none_or(|deadline| deadline > now) {
+            return Vec::new();
+        }
+        let expired = self.without_outcome().filter_map(|(id, ticket)| {
+            let (deadline, timeout) = self.deadlines.expired(ticket.link, now)?;
+            let number = if let Place::Entered { number, .. } = ticket.place { number } else { u64::MAX };
+            Some((deadline, number, id, timeout))
+        });
+        let mut expired: Vec<_> = expired.collect();
+        // In the order of the pipeline, of which each becomes a gap.
+        expired.sort_unstable_by_key(|(deadline, number, ..)| (*deadline, *number));
+        expired.into_iter().map(|(_, _, id, timeout)| (id, timeout)).collect()
     }
 
     /// All tickets that have no outcome yet.
     pub fn pending(&self) -> Vec<TicketId> {
-        let pending =
-            self.entries.iter().enumerate().filter(|(_, t)| !matches!(t.place, Place::Done | Place::Free));
-        pending.map(|(index, t)| TicketId { index: index as u32, generation: t.generation }).collect()
+        self.without_outcome().map(|(id, _)| id).collect()
+    }
+
+    fn without_outcome(&self) -> impl Iterator<Item = (TicketId, &Ticket)> {
+        let numbered = self.entries.iter().enumerate();
+        numbered
+            .filter(|(_, ticket)| !matches!(ticket.place, Place::Done | Place::Free))
+            .map(|(index, ticket)| (TicketId { index: index as u32, generation: ticket.generation }, ticket))
     }
 }
 
