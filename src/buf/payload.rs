@@ -200,7 +200,10 @@ impl Payload {
 
     /// How many bytes.
     pub fn len(&self) -> usize {
-        self.node.held.len() + self.node.len
+        match self.node.len {
+            0 => self.node.held.len(),
+            len => len,
+        }
     }
 
     /// True without any byte.

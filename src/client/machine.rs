@@ -66,7 +66,7 @@ pub struct ClientMachine {
     returns: Returns,
     pool: Option<BufferPool>,
     wakers: Vec<Waker>,
-    default_timeout: Option<Duration>,
+    default_timeout: Duration,
     allow_admin: bool,
     state: State,
     /// For those who wait until every connection is up.
@@ -160,7 +160,7 @@ impl ClientMachine {
             spares: Spares::default(),
             pool,
             wakers: Vec::new(),
-            default_timeout: options.timeout(),
+            default_timeout: options.timeout().unwrap_or(Duration::MAX),
             allow_admin: options.is_admin_allowed(),
             state: State::Open,
             attempts: Attempts::default(),
@@ -178,8 +178,8 @@ impl ClientMachine {
         self.allow_admin
     }
 
-    /// The timeout of calls that name none.
-    pub fn default_timeout(&self) -> Option<Duration> {
+    /// The timeout of calls that name none; [`Duration::MAX`] is none.
+    pub fn default_timeout(&self) -> Duration {
         self.default_timeout
     }
 
@@ -230,11 +230,12 @@ impl ClientMachine {
     }
 
     /// Begins a call: its frame is written by `encode`, now or, if it has to wait, when [`admit`](Self::admit) finds
-    /// room. `waker` is called when its state changes. `None`: the client is closed.
+    /// room. A timeout of [`Duration::MAX`] is none. `waker` is called when the call's state changes. `None`: the client is
+    /// closed.
     #[inline]
     pub fn submit(
         &mut self,
-        timeout: Option<Duration>,
+        timeout: Duration,
         waker: &Waker,
         encode: impl FnOnce(&mut Log),
     ) -> Option<(TicketId, Admission)> {

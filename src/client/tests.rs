@@ -110,7 +110,7 @@ impl Desk {
         self.call_within(name, self.machine.default_timeout())
     }
 
-    fn call_within(&mut self, name: &str, timeout: Option<Duration>) -> TicketId {
+    fn call_within(&mut self, name: &str, timeout: Duration) -> TicketId {
         let waker = Waker::from(self.wakes.clone());
         let (ticket, _) = self.machine.submit(timeout, &waker, |log| log.append(name.as_bytes())).unwrap();
         self.pump();
@@ -382,7 +382,7 @@ fn close_ends_every_call() {
     assert_eq!(desk.error(sent), Error::Closed(Delivery::MaybeExecuted));
     assert_eq!(desk.error(queued), Error::Closed(Delivery::NotExecuted));
     assert_eq!(desk.error(waiting), Error::Closed(Delivery::NotExecuted));
-    let late = desk.machine.submit(None, Waker::noop(), |_| unreachable!("nothing is encoded"));
+    let late = desk.machine.submit(Duration::MAX, Waker::noop(), |_| unreachable!("nothing is encoded"));
     assert_eq!(late.map(|_| ()), None);
     assert_eq!(desk.machine.held(), (0, 0, 0));
     assert_eq!(desk.closes.len(), 1);
@@ -447,7 +447,7 @@ fn an_empty_frame_is_taken_back_without_a_trace() {
     let id = desk.last();
     let mut submit = |text: &str| {
         let encode = |log: &mut crate::buf::Log| log.append(text.as_bytes());
-        desk.machine.submit(None, Waker::noop(), encode).unwrap().0
+        desk.machine.submit(Duration::MAX, Waker::noop(), encode).unwrap().0
     };
     submit("aaaaa");
     let (empty, second) = (submit(""), submit("bbbbb"));

@@ -95,7 +95,7 @@ impl Tickets {
     }
 
     /// The next ticket, for a call that waits in line.
-    pub fn add_waiting(&mut self, timeout: Option<Duration>, waker: Waker) -> TicketId {
+    pub fn add_waiting(&mut self, timeout: Duration, waker: Waker) -> TicketId {
         let id = self.next();
         self.add(id, Place::Waiting, timeout, waker);
         id
@@ -108,7 +108,7 @@ impl Tickets {
         id: TicketId,
         connection: u16,
         number: u64,
-        timeout: Option<Duration>,
+        timeout: Duration,
         waker: Waker,
     ) {
         self.add(id, Place::Entered { connection, number }, timeout, waker);
@@ -117,10 +117,10 @@ impl Tickets {
     /// (Inlined, so that the place is written where it stays: what is written in parts and copied whole makes the
     /// processor wait.)
     #[inline(always)]
-    fn add(&mut self, id: TicketId, place: Place, timeout: Option<Duration>, waker: Waker) {
+    fn add(&mut self, id: TicketId, place: Place, timeout: Duration, waker: Waker) {
         self.live += 1;
         let ticket = &mut self.entries[id.index as usize];
-        self.free = std::mem::replace(&mut ticket.link, self.deadlines.join(timeout.unwrap_or(Duration::MAX)));
+        self.free = std::mem::replace(&mut ticket.link, self.deadlines.join(timeout));
         ticket.place = place;
         // A free ticket has no waker: nothing is dropped.
         std::mem::forget(ticket.waker.replace(waker));
@@ -277,9 +277,9 @@ mod tests {
     #[test]
     fn an_old_id_finds_nothing() {
         let mut tickets = Tickets::new();
-        let old = tickets.add_waiting(None, Waker::noop().clone());
+        let old = tickets.add_waiting(Duration::MAX, Waker::noop().clone());
         assert!(tickets.remove(old).is_some());
-        let new = tickets.add_waiting(None, Waker::noop().clone());
+        let new = tickets.add_waiting(Duration::MAX, Waker::noop().clone());
         assert_eq!(old.index, new.index);
         assert!(tickets.place(old).is_none());
         assert!(tickets.remove(old).is_none());

@@ -330,13 +330,15 @@ impl Connection {
     /// Takes the short replies at the front of `rest` for callers that wait for them.
     #[inline(never)]
     fn take_replies(&mut self, rest: &mut &[u8], spares: &Spares, sink: &mut impl Sink) {
-        while let Some((bytes, glance)) = self.inbound.peek_short(rest)
-            && let Some(ticket) = self.pipeline.pop_awaited()
-        {
-            *rest = &rest[bytes.len()..];
-            self.served = true;
+        let mut left = *rest;
+        let taken = self.pipeline.take_awaited(|ticket| {
+            let Some((bytes, glance)) = self.inbound.peek_short(left) else { return false };
+            left = &left[bytes.len()..];
             sink.reply(ticket, || spares.copy_of(bytes, glance));
-        }
+            true
+        });
+        self.served |= taken > 0;
+        *rest = left;
     }
 
     fn handle_received(

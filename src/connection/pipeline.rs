@@ -217,20 +217,29 @@ impl Pipeline {
         !self.sending.is_empty()
     }
 
-    /// Takes the entry whose reply has arrived, when its caller waits for it and nothing stands in between: the way of
-    /// nearly all. See [`pop`](Self::pop).
+    /// Takes entries from the front while their callers wait for them and `reply` finds their replies: the way of nearly
+    /// all. Tells how many. See [`pop`](Self::pop).
     #[inline(always)]
-    pub fn pop_awaited(&mut self) -> Option<TicketId> {
-        let front = self.entries.front()?;
-        let (ticket, end) = (front.ticket?, front.end);
-        if end > self.submitted {
-            return None;
+    pub fn take_awaited(&mut self, mut reply: impl FnMut(TicketId) -> bool) -> usize {
+        let mut taken = 0;
+        let (front, back) = self.entries.as_slices();
+        for entries in [front, back] {
+            for entry in entries {
+                let Some(ticket) = entry.ticket else { break };
+                if entry.end > self.submitted || !reply(ticket) {
+                    break;
+                }
+                taken += 1;
+                self.answered = entry.end;
+            }
+            if taken < front.len() {
+                break;
+            }
         }
-        self.entries.pop_front();
-        self.first += 1;
-        self.answered = end;
-        self.live -= 1;
-        Some(ticket)
+        self.entries.drain(..taken);
+        self.first += taken as u64;
+        self.live -= taken;
+        taken
     }
 
     /// Takes the entry whose reply has arrived: `Some(None)` when its caller is gone, `None` when no reply is owed.

@@ -23,7 +23,8 @@ use std::time::Duration;
 pub struct Call<C, T> {
     entry: Entry,
     command: C,
-    timeout: Timeout,
+    /// [`Duration::MAX`] is none; `None` is the client's.
+    timeout: Option<Duration>,
     reply: PhantomData<fn() -> T>,
 }
 
@@ -31,12 +32,6 @@ pub struct Call<C, T> {
 struct Entry {
     shared: Rc<Shared>,
     state: State,
-}
-
-#[derive(Clone, Copy)]
-enum Timeout {
-    OfClient,
-    Own(Option<Duration>),
 }
 
 #[derive(Clone, Copy)]
@@ -60,7 +55,7 @@ impl<C, T> Call<C, T> {
         Self {
             entry: Entry { shared, state: State::New },
             command,
-            timeout: Timeout::OfClient,
+            timeout: None,
             reply: PhantomData,
         }
     }
@@ -69,7 +64,7 @@ impl<C, T> Call<C, T> {
     /// as 1 ms. `None`: no bound. The client's driver task keeps it: while the runtime that made the client does not run,
     /// no deadline passes.
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
-        self.timeout = Timeout::Own(timeout.into().map(|timeout| timeout.max(Duration::from_millis(1))));
+        self.timeout = Some(timeout.into().unwrap_or(Duration::MAX).max(Duration::from_millis(1)));
         self
     }
 
@@ -96,10 +91,7 @@ impl<C: Command, T: FromReply> Call<C, T> {
         command.check(shared.look(|machine| machine.allow_admin()))?;
         let mut is_whole = true;
         let submitted = shared.with(|machine| {
-            let timeout = match own {
-                Timeout::OfClient => machine.default_timeout(),
-                Timeout::Own(timeout) => timeout,
-            };
+            let timeout = own.unwrap_or(machine.default_timeout());
             machine.submit(timeout, cx.waker(), |log| is_whole = encode(command, log))
         });
         self.entry.state = match submitted {
@@ -120,6 +112,7 @@ impl<C: Command, T: FromReply> Call<C, T> {
     }
 
     /// The error of a call that failed; otherwise the caller will be woken.
+    #[inline(never)]
     fn ask(&mut self, ticket: TicketId, cx: &mut Context<'_>) -> Poll<Error> {
         if let Some(error) = self.entry.shared.look(|machine| machine.take_error(ticket)) {
             self.entry.state = State::Over;
@@ -128,6 +121,23 @@ impl<C: Command, T: FromReply> Call<C, T> {
         let old = self.entry.shared.look(|machine| machine.set_waker(ticket, cx.waker()));
         drop(old);
         Poll::Pending
+    }
+
+    /// The command goes out when its turn has come.
+    #[inline(never)]
+    fn poll_in_line(&mut self, ticket: TicketId, cx: &mut Context<'_>) -> Poll<Error> {
+        let command = &self.command;
+        if self.entry.shared.look(|machine| machine.is_granted(ticket)) {
+            let mut is_whole = true;
+            let encode = |log: &mut _| is_whole = encode(command, log);
+            if self.entry.shared.with(|machine| machine.admit(ticket, encode)) == Admission::Entered {
+                self.entry.state = State::Entered(ticket);
+            }
+            if !is_whole {
+                return Poll::Ready(self.take_back(ticket));
+            }
+        }
+        self.ask(ticket, cx)
     }
 
     /// Every poll but the one that finds a reply. (Apart, so that an `await` in the user's code has just that one in line,
@@ -143,21 +153,7 @@ impl<C: Command, T: FromReply> Call<C, T> {
                     Poll::Ready(error)
                 }
             },
-            State::Waiting(ticket) => {
-                let command = &self.command;
-                if self.entry.shared.look(|machine| machine.is_granted(ticket)) {
-                    let mut is_whole = true;
-                    let encode = |log: &mut _| is_whole = encode(command, log);
-                    if self.entry.shared.with(|machine| machine.admit(ticket, encode)) == Admission::Entered {
-                        self.entry.state = State::Entered(ticket);
-                    }
-                    if !is_whole {
-                        let error = self.take_back(ticket);
-                        return Poll::Ready(self.named(error));
-                    }
-                }
-                self.ask(ticket, cx)
-            }
+            State::Waiting(ticket) => self.poll_in_line(ticket, cx),
             State::Over => panic!("a call is polled after it is over"),
         };
         result.map(|error| self.named(error))

@@ -61,7 +61,7 @@ macro_rules! single {
                 1
             }
 
-            #[inline]
+            #[inline(always)]
             fn write(&self, $encoder: &mut Encoder<'_>) {
                 let $value = self;
                 $write
@@ -115,7 +115,7 @@ impl ToArgs for u8 {
         1
     }
 
-    #[inline]
+    #[inline(always)]
     fn write_list(list: &[Self], encoder: &mut Encoder<'_>) {
         encoder.arg(list);
     }
@@ -129,7 +129,7 @@ impl<T: ToArgs> ToArgs for [T] {
         T::count_list(self)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&self, encoder: &mut Encoder<'_>) {
         T::write_list(self, encoder);
     }
@@ -141,7 +141,7 @@ impl<T: ToArgs, const N: usize> ToArgs for [T; N] {
         T::count_list(self)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&self, encoder: &mut Encoder<'_>) {
         T::write_list(self, encoder);
     }
@@ -153,7 +153,7 @@ impl<T: ToArgs> ToArgs for Vec<T> {
         T::count_list(self)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&self, encoder: &mut Encoder<'_>) {
         T::write_list(self, encoder);
     }
@@ -172,7 +172,7 @@ macro_rules! pointers {
                 (**self).count()
             }
 
-            #[inline]
+            #[inline(always)]
             fn write(&self, encoder: &mut Encoder<'_>) {
                 (**self).write(encoder);
             }

@@ -35,6 +35,21 @@ const NOT_BEGUN: usize = usize::MAX;
 /// That was done again.
 const TWICE: usize = usize::MAX - 1;
 
+/// `$n\r\n` and `$nn\r\n`, each as one word.
+const HEADERS: [u64; 100] = {
+    let mut headers = [0; 100];
+    let mut len = 0;
+    while len < headers.len() {
+        let (tens, units) = (b'0' + (len / 10) as u8, b'0' + (len % 10) as u8);
+        headers[len] = u64::from_le_bytes(match len {
+            0..10 => [b'$', units, b'\r', b'\n', 0, 0, 0, 0],
+            _ => [b'$', tens, units, b'\r', b'\n', 0, 0, 0],
+        });
+        len += 1;
+    }
+    headers
+};
+
 /// Copies a key or another short value without a call: two words that may overlap.
 #[inline(always)]
 fn copy_short(to: &mut [u8], from: &[u8]) {
@@ -136,20 +151,14 @@ impl<'l> Encoder<'l> {
     }
 
     /// One argument.
-    #[inline]
+    #[inline(always)]
     pub fn arg(&mut self, value: &[u8]) {
         self.written += 1;
         let len = value.len();
-        // `$n\r\n` or `$nn\r\n` in one word, which is written whole; what follows overwrites its rest.
-        let (header, used) = match len {
-            0..10 => (u64::from_le_bytes([b'$', b'0' + len as u8, b'\r', b'\n', 0, 0, 0, 0]), 4),
-            10..100 => {
-                let (tens, units) = (b'0' + (len / 10) as u8, b'0' + (len % 10) as u8);
-                (u64::from_le_bytes([b'$', tens, units, b'\r', b'\n', 0, 0, 0]), 5)
-            }
-            _ => return self.large(value),
-        };
+        let Some(header) = HEADERS.get(len) else { return self.large(value) };
+        let used = 4 + usize::from(len >= 10);
         let Some(room) = self.log.room(size_of::<u64>() + len + 2) else { return self.large(value) };
+        // The header's word is written whole; what follows overwrites its rest.
         room[..size_of::<u64>()].copy_from_slice(&header.to_le_bytes());
         copy_short(&mut room[used..used + len], value);
         room[used + len..used + len + 2].copy_from_slice(b"\r\n");

@@ -21,12 +21,16 @@ pub(super) fn unsigned(text: &[u8]) -> Option<u64> {
 /// right but longer than ten digits.
 #[inline(always)]
 pub(super) fn length_line(bytes: &[u8]) -> Option<(usize, usize)> {
-    // One and two digits are most; the rest is a loop.
+    // Two digits and one are most; the rest is a loop.
+    if let Some(word) = bytes.first_chunk() {
+        // A digit has its high half, and still has it with 6 added: the low half is below 10.
+        let word = u32::from_le_bytes(*word);
+        if word & word.wrapping_add(0x0606) & 0xffff_f0f0 == u32::from_le_bytes(*b"00\r\n") {
+            return Some(((word & 0xf) as usize * 10 + (word >> 8 & 0xf) as usize, 4));
+        }
+    }
     match *bytes {
         [units @ b'0'..=b'9', b'\r', b'\n', ..] => Some((usize::from(units - b'0'), 3)),
-        [tens @ b'0'..=b'9', units @ b'0'..=b'9', b'\r', b'\n', ..] => {
-            Some((usize::from(tens - b'0') * 10 + usize::from(units - b'0'), 4))
-        }
         _ => longer_length_line(bytes),
     }
 }
@@ -141,6 +145,23 @@ pub(super) fn double(text: &[u8]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn length_lines() {
+        for tens in 0..=255 {
+            for units in 0..=255 {
+                let line = [tens, units, b'\r', b'\n'];
+                let expected = std::str::from_utf8(&line[..2]).ok().filter(|text| !text.starts_with('+'));
+                let expected = expected.and_then(|text| text.parse().ok()).map(|value| (value, 4));
+                assert_eq!(length_line(&line), expected, "{line:?}");
+            }
+        }
+        assert_eq!(length_line(b"7\r\n"), Some((7, 3)));
+        assert_eq!(length_line(b"1024\r\n"), Some((1024, 6)));
+        for bad in [&b""[..], b"\r\n", b"7", b"7\r", b"7\n\r", b"17\r", b"17\rx", b"-1\r\n", b"12345678901\r\n"] {
+            assert_eq!(length_line(bad), None, "{bad:?}");
+        }
+    }
 
     #[test]
     fn integers() {

@@ -191,7 +191,7 @@ impl Crowd {
             command.encode(id, log);
             bytes = Some(log.end() - before);
         };
-        match machine.submit(timeout.map(Duration::from_micros), &caller.waker, encode) {
+        match machine.submit(timeout.map_or(Duration::MAX, Duration::from_micros), &caller.waker, encode) {
             None => {
                 caller.state = State::Done;
                 let closed = Error::Closed(Delivery::NotExecuted);
@@ -280,7 +280,8 @@ impl Crowd {
         let drops = rng.per_mille(self.plan.drops);
         let drop_at = drops.then(|| context.now + rng.range(0..=self.plan.drop_within));
         let own = rng.per_mille(self.plan.own_timeouts);
-        let default = machine.default_timeout().map(|timeout| timeout.as_micros() as u64);
+        let default = Some(machine.default_timeout()).filter(|timeout| *timeout < Duration::MAX);
+        let default = default.map(|timeout| timeout.as_micros() as u64);
         let timeout = if own { Some(1000 + rng.range(0..=self.plan.drop_within)) } else { default };
         self.begin(caller, command, timeout, drop_at, machine, context);
     }

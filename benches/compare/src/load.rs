@@ -98,20 +98,42 @@ impl Memory {
     }
 }
 
-/// One operation, checked. What a workload did not put there ends the run.
+/// One operation, checked: what a workload did not put there ends the run. (A macro, so that the loop of a workload is
+/// compiled for it alone, as a service's is.)
+macro_rules! operation {
+    (Get, $client:ident, $work:ident, $index:ident) => {{
+        let value = $client.get($work.key($index)).await.expect("a reply");
+        assert_eq!(value.length(), $work.value.len());
+    }};
+    (GetOwned, $client:ident, $work:ident, $index:ident) => {{
+        let value = $client.get_owned($work.key($index)).await.expect("a reply");
+        assert_eq!(value.len(), $work.value.len());
+    }};
+    (Set, $client:ident, $work:ident, $index:ident) => {
+        $client.set($work.key($index), &$work.value).await.expect("a reply")
+    };
+    (Incr, $client:ident, $work:ident, $index:ident) => {
+        assert!($client.incr($work.key($index)).await.expect("a reply") > 0)
+    };
+    (Mget, $client:ident, $work:ident, $index:ident) => {{
+        let values = $client.mget(&$work.keys($index)).await.expect("a reply");
+        assert_eq!(values.iter().map(Length::length).sum::<usize>(), MGET_KEYS * $work.value.len());
+    }};
+    (Hgetall, $client:ident, $work:ident, $index:ident) => {{
+        let fields = $client.hgetall($work.key($index)).await.expect("a reply");
+        assert_eq!(fields.len(), HASH_FIELDS);
+    }};
+}
+
+/// Whatever the workload has at this place.
 async fn perform<C: Client>(client: &C, work: &Work, index: u64) {
-    let key = work.key(index);
-    let length = work.value.len();
     match work.step(index) {
-        Step::Get => assert_eq!(client.get(key).await.expect("a reply").length(), length),
-        Step::GetOwned => assert_eq!(client.get_owned(key).await.expect("a reply").len(), length),
-        Step::Set => client.set(key, &work.value).await.expect("a reply"),
-        Step::Incr => assert!(client.incr(key).await.expect("a reply") > 0),
-        Step::Mget => {
-            let values = client.mget(&work.keys(index)).await.expect("a reply");
-            assert_eq!(values.iter().map(Length::length).sum::<usize>(), MGET_KEYS * length);
-        }
-        Step::Hgetall => assert_eq!(client.hgetall(key).await.expect("a reply").len(), HASH_FIELDS),
+        Step::Get => operation!(Get, client, work, index),
+        Step::GetOwned => operation!(GetOwned, client, work, index),
+        Step::Set => operation!(Set, client, work, index),
+        Step::Incr => operation!(Incr, client, work, index),
+        Step::Mget => operation!(Mget, client, work, index),
+        Step::Hgetall => operation!(Hgetall, client, work, index),
     }
 }
 
@@ -156,11 +178,45 @@ async fn closed<R: Runtime, C: Client>(runtime: &R, client: &C, job: &Job, stop:
         running: Cell::new(job.callers),
         over: Gate::default(),
     });
+    macro_rules! callers {
+        ($perform:expr) => {
+            spawn_callers(runtime, client, job, &state, budget, $perform)
+        };
+        (of $step:ident) => {
+            callers!(async |client: &C, work: &Work, index: u64| operation!($step, client, work, index))
+        };
+    }
+    match job.work.workload {
+        Workload::Pipeline => callers!(perform_batch::<C>),
+        Workload::Mixed => callers!(perform::<C>),
+        _ => match job.work.step(0) {
+            Step::Get => callers!(of Get),
+            Step::GetOwned => callers!(of GetOwned),
+            Step::Set => callers!(of Set),
+            Step::Incr => callers!(of Incr),
+            Step::Mget => callers!(of Mget),
+            Step::Hgetall => callers!(of Hgetall),
+        },
+    }
+    // The tasks exist; none has run.
+    let meter = Meter::start(job.place);
+    state.over.wait().await;
+    meter.stop(state.next.get(), &state.latencies.borrow())
+}
+
+fn spawn_callers<R: Runtime, C: Client>(
+    runtime: &R,
+    client: &C,
+    job: &Job,
+    state: &Rc<Closed>,
+    budget: Duration,
+    perform: impl AsyncFn(&C, &Work, u64) + Copy + 'static,
+) {
     let started = Instant::now();
+    let batch = job.work.workload.batch();
     for _ in 0..job.callers {
         let (client, work, state) = (client.clone(), job.work.clone(), state.clone());
         runtime.spawn_local(async move {
-            let batch = work.workload.batch();
             while state.next.get() < state.end.get() {
                 let index = state.next.get();
                 state.next.set(index + batch);
@@ -171,11 +227,7 @@ async fn closed<R: Runtime, C: Client>(runtime: &R, client: &C, job: &Job, stop:
                 } else {
                     started
                 };
-                if batch == 1 {
-                    perform(&client, &work, index).await;
-                } else {
-                    perform_batch(&client, &work, index).await;
-                }
+                perform(&client, &work, index).await;
                 if !is_timed {
                     continue;
                 }
@@ -191,10 +243,6 @@ async fn closed<R: Runtime, C: Client>(runtime: &R, client: &C, job: &Job, stop:
             }
         });
     }
-    // The tasks exist; none has run.
-    let meter = Meter::start(job.place);
-    state.over.wait().await;
-    meter.stop(state.next.get(), &state.latencies.borrow())
 }
 
 /// When operations are due.

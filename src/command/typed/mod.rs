@@ -33,7 +33,7 @@ macro_rules! fixed {
                 $name.into()
             }
 
-            #[inline]
+            #[inline(always)]
             fn encode(&self, encoder: &mut crate::resp::Encoder<'_>) {
                 encoder.begin_with($prefix, 0 $(+ { let _ = stringify!($field); 1 })*);
                 $(crate::resp::ToArgs::write(&self.$field, encoder);)*
