@@ -158,7 +158,9 @@ mod tests {
         }
         assert_eq!(length_line(b"7\r\n"), Some((7, 3)));
         assert_eq!(length_line(b"1024\r\n"), Some((1024, 6)));
-        for bad in [&b""[..], b"\r\n", b"7", b"7\r", b"7\n\r", b"17\r", b"17\rx", b"-1\r\n", b"12345678901\r\n"] {
+        for bad in
+            [&b""[..], b"\r\n", b"7", b"7\r", b"7\n\r", b"17\r", b"17\rx", b"-1\r\n", b"12345678901\r\n"]
+        {
             assert_eq!(length_line(bad), None, "{bad:?}");
         }
     }
