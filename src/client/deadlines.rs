@@ -39,6 +39,8 @@ struct Batch {
 /// See the module.
 pub(super) struct Deadlines {
     batches: Vec<Batch>,
+    /// Rings that have been in use.
+    rings: usize,
     free: Vec<u32>,
     /// The batch that the last call has joined; most calls have the same timeout.
     latest: u32,
@@ -52,6 +54,7 @@ impl Default for Deadlines {
         let end = |end| Batch { timeout: Duration::ZERO, deadline: None, live: 0, previous: end, next: end };
         Self {
             batches: (0..CLASSES as u32).map(end).collect(),
+            rings: 0,
             free: Vec::new(),
             latest: NONE,
             open: Vec::new(),
@@ -156,10 +159,10 @@ impl Deadlines {
 
     /// The end of the ring of `timeout`; none when all rings are in use for others.
     fn ring(&mut self, timeout: Duration) -> Option<u32> {
-        let mut ends = self.batches[..CLASSES].iter();
-        let known = ends.position(|end| end.timeout == timeout);
+        let known = self.batches[..self.rings].iter().position(|end| end.timeout == timeout);
         let unused = || (0..CLASSES).find(|end| self.batches[*end].next == *end as u32);
         let end = known.or_else(unused)?;
+        self.rings = self.rings.max(end + 1);
         self.batches[end].timeout = timeout;
         Some(end as u32)
     }
@@ -168,7 +171,7 @@ impl Deadlines {
     pub fn next(&self) -> Option<Instant> {
         // The end of an empty ring is its own first, and has no deadline.
         let first = |end: &Batch| self.batches[end.next as usize].deadline;
-        let firsts = self.batches[..CLASSES].iter().filter_map(first);
+        let firsts = self.batches[..self.rings].iter().filter_map(first);
         firsts.chain(self.sorted.first().map(|(deadline, _)| *deadline)).min()
     }
 
