@@ -284,8 +284,8 @@ fn deadlines_in_every_stage() {
 #[test]
 fn a_sent_command_awaits_its_reply() {
     let mut desk = Desk::up(options());
-    let ticket = desk.call_within("GET k", Some(Duration::from_millis(50)));
-    let patient = desk.call_within("GET l", None);
+    let ticket = desk.call_within("GET k", Duration::from_millis(50));
+    let patient = desk.call_within("GET l", Duration::MAX);
     desk.wait(Duration::from_millis(50));
     match desk.error(ticket) {
         Error::Timeout(error) => {
@@ -354,7 +354,7 @@ fn a_failed_replacement_is_tried_again_on_demand() {
 #[test]
 fn waiting_for_a_connection_has_the_calls_deadline() {
     let mut desk = Desk::new(options());
-    let ticket = desk.call_within("GET k", Some(Duration::from_millis(50)));
+    let ticket = desk.call_within("GET k", Duration::from_millis(50));
     desk.wait(Duration::from_millis(50));
     match desk.error(ticket) {
         Error::Timeout(error) => assert_eq!(error.stage, Stage::WaitingForCapacity),
@@ -463,7 +463,7 @@ fn an_empty_frame_is_taken_back_without_a_trace() {
 #[test]
 fn a_late_turn_prefers_the_reply() {
     let mut desk = Desk::up(options());
-    let ticket = desk.call_within("GET k", Some(Duration::from_millis(5)));
+    let ticket = desk.call_within("GET k", Duration::from_millis(5));
     desk.now += Duration::from_secs(1);
     desk.receive(desk.last(), "+v\r\n");
     desk.wait(Duration::ZERO);

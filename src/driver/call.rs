@@ -52,12 +52,7 @@ fn encode(command: &impl Command, log: &mut Log) -> bool {
 
 impl<C, T> Call<C, T> {
     pub(super) fn new(shared: Rc<Shared>, command: C) -> Self {
-        Self {
-            entry: Entry { shared, state: State::New },
-            command,
-            timeout: None,
-            reply: PhantomData,
-        }
+        Self { entry: Entry { shared, state: State::New }, command, timeout: None, reply: PhantomData }
     }
 
     /// Bounds this call instead of the client's `command_timeout`: from the first poll to the reply; below 1 ms counts
