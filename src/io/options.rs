@@ -37,8 +37,8 @@ impl Default for EngineOptions {
     fn default() -> Self {
         Self {
             kind: EngineKind::Auto,
-            buffer_count: 256,
-            buffer_size: 16 * 1024,
+            buffer_count: 128,
+            buffer_size: 32 * 1024,
             entries: 128,
             completion_entries: 512,
             spin: Duration::ZERO,
@@ -65,7 +65,7 @@ impl EngineOptions {
         self
     }
 
-    /// How many receive buffers all connections share: a power of two up to 32768. Default: 256.
+    /// How many receive buffers all connections share: a power of two up to 32768. Default: 128.
     ///
     /// It is also the most that one turn can receive. Too few, and connections wait for each other while replies are
     /// held; memory is taken lazily, so too many costs address space first, and memory under the first flood.
@@ -74,10 +74,10 @@ impl EngineOptions {
         self
     }
 
-    /// Bytes per receive buffer, at least 64. Default: 16 KiB.
+    /// Bytes per receive buffer, at least 64. Default: 32 KiB.
     ///
-    /// Larger buffers help little even for replies of 1 MiB; smaller ones split replies, which then have to be copied
-    /// to be read in one piece. Worst-case memory is [`buffer_memory`](Self::buffer_memory), at most 1 GiB.
+    /// Larger buffers help little, since strings of 64 KiB and more get memory of their own; smaller ones split replies,
+    /// which then have to be copied to be read in one piece. A reply that is kept keeps its buffer. Worst-case memory is [`buffer_memory`](Self::buffer_memory), at most 1 GiB.
     pub fn buffer_size(mut self, bytes: u32) -> Self {
         self.buffer_size = bytes;
         self
