@@ -20,7 +20,7 @@ use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with, sockopt};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -93,6 +93,8 @@ pub(crate) struct Core {
     listener: Listener,
     accept: Accept,
     connections: Table,
+    /// Connections that have a deadline; those that are gone are left in it until it comes to them.
+    timed: BTreeSet<u64>,
     /// The faults of connections to come.
     new_faults: Faults,
 }
@@ -107,6 +109,7 @@ impl Core {
             listener,
             accept: Accept::Serve,
             connections: Table::new(),
+            timed: BTreeSet::new(),
             new_faults: Faults::default(),
         };
         core.watch_listener()?;
@@ -161,14 +164,27 @@ impl Core {
                 _ => drop(self.connections.remove(&token)),
             }
         }
-        let due =
-            |connection: &Connection| connection.next_deadline().is_some_and(|deadline| deadline <= now);
-        self.attend_those(now, |connection| due(connection));
+        // Not all connections are looked at: there may be thousands.
+        let mut due = Vec::new();
+        self.timed.retain(|number| {
+            let Some(connection) = self.connections.get(number).and_then(Option::as_ref) else {
+                return false;
+            };
+            let deadline = connection.next_deadline();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                due.push(*number);
+            }
+            deadline.is_some()
+        });
+        for number in due {
+            self.attend(number, false, now);
+        }
     }
 
     /// The earliest moment at which the loop must turn without an event.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.connections.values().flatten().filter_map(|connection| connection.next_deadline()).min()
+        let timed = self.timed.iter().filter_map(|number| self.connections.get(number)?.as_ref());
+        timed.filter_map(|connection| connection.next_deadline()).min()
     }
 
     fn attend(&mut self, number: u64, readable: bool, now: Instant) {
@@ -203,7 +219,12 @@ impl Core {
                 .map_err(|_| Gone)
         });
         match outcome {
-            Ok(()) => drop(self.connections.insert(number, Some(connection))),
+            Ok(()) => {
+                if connection.next_deadline().is_some() {
+                    self.timed.insert(number);
+                }
+                self.connections.insert(number, Some(connection));
+            }
             // Dropping the socket closes it and takes it out of epoll.
             Err(Gone) => drop(self.connections.remove(&number)),
         }
