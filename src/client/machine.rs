@@ -10,6 +10,7 @@
 
 use super::options::ConnectOptions;
 use super::pushes::{PushListener, Pushes};
+use super::roster::Roster;
 use super::tickets::{Place, Tickets};
 use crate::buf::{BufferPool, Log, Payload, Returns, Spares};
 use crate::connection::{Connection, Event, Progress, Sink};
@@ -23,6 +24,10 @@ use std::time::{Duration, Instant};
 
 /// A pool that serves with some of its connections tries the others again after this long, while there is traffic.
 const HEAL_AFTER: Duration = Duration::from_secs(1);
+
+/// Of more connections with room than this, the call goes to the best of these: looking at thousands costs more than an
+/// even load is worth.
+const COMPARED_MAX: usize = 16;
 
 /// What came of a call.
 pub type Reply = Result<Payload, Error>;
@@ -49,6 +54,7 @@ pub struct Load {
 /// See the module.
 pub struct ClientMachine {
     connections: Vec<Connection>,
+    roster: Roster,
     /// Places promised to calls that were granted and not polled yet, per connection.
     reserved: Vec<usize>,
     tickets: Tickets,
@@ -148,6 +154,7 @@ impl ClientMachine {
             connections: (0..count)
                 .map(|index| Connection::new(index, config.clone(), returns.clone()))
                 .collect(),
+            roster: Roster::new(count.into()),
             returns,
             reserved: vec![0; count.into()],
             tickets: Tickets::new(),
@@ -195,7 +202,7 @@ impl ClientMachine {
         if self.state != State::Open {
             return Poll::Ready(Err(Error::Closed(Delivery::NotExecuted)));
         }
-        if self.connections.iter().all(Connection::is_ready) {
+        if self.roster.all_up() {
             return Poll::Ready(Ok(()));
         }
         if self.attempts.failed > since
@@ -211,7 +218,7 @@ impl ClientMachine {
 
     /// True when a command could go out now.
     pub fn is_connected(&self) -> bool {
-        self.state == State::Open && self.connections.iter().any(Connection::is_ready)
+        self.state == State::Open && self.roster.any_up()
     }
 
     /// A new listener for push messages.
@@ -248,6 +255,7 @@ impl ClientMachine {
         if self.in_line == 0
             && let Some(index) = self.choose()
         {
+            self.roster.touch(index);
             let number = self.connections[index].submit(ticket, encode);
             self.tickets.add_entered(ticket, index as u16, number, timeout, waker);
             return Some((ticket, Admission::Entered));
@@ -316,13 +324,14 @@ impl ClientMachine {
 
     #[inline]
     fn enter(&mut self, ticket: TicketId, index: usize, encode: impl FnOnce(&mut Log)) {
+        self.roster.touch(index);
         let number = self.connections[index].submit(ticket, encode);
         if let Some(place) = self.tickets.place(ticket) {
             *place = Place::Entered { connection: index as u16, number };
         }
     }
 
-    /// The connection with room that has the least in flight.
+    /// The connection with room that has the least in flight, of those that it looks at.
     #[inline(always)]
     fn choose(&mut self) -> Option<usize> {
         match &self.connections[..] {
@@ -334,10 +343,23 @@ impl ClientMachine {
     fn choose_of_many(&mut self) -> Option<usize> {
         let count = self.connections.len();
         self.rotation = (self.rotation + 1) % count;
-        let order = (self.rotation..count).chain(0..self.rotation);
-        order
-            .filter(|index| self.connections[*index].has_room(self.reserved[*index]))
-            .min_by_key(|index| self.connections[*index].in_flight())
+        let mut best = None;
+        let mut compared = 0;
+        for index in (self.rotation..count).chain(0..self.rotation) {
+            let connection = &self.connections[index];
+            if !connection.has_room(self.reserved[index]) {
+                continue;
+            }
+            let load = connection.in_flight();
+            if best.is_none_or(|(least, _)| load < least) {
+                best = Some((load, index));
+            }
+            compared += 1;
+            if load == 0 || compared == COMPARED_MAX {
+                break;
+            }
+        }
+        best.map(|(_, index)| index)
     }
 
     /// True when the call is over and [`take`](Self::take) will give its outcome.
@@ -399,6 +421,7 @@ impl ClientMachine {
                 self.grant();
             }
             Place::Entered { connection, number } => {
+                self.roster.touch(connection.into());
                 self.connections[usize::from(connection)].cancel(number);
                 self.grant();
             }
@@ -428,8 +451,10 @@ impl ClientMachine {
             return;
         }
         self.state = State::Closing;
-        for connection in &mut self.connections {
+        for (index, connection) in self.connections.iter_mut().enumerate() {
             connection.close(Error::Closed(Delivery::NotExecuted));
+            self.roster.touch(index);
+            self.roster.settle(index, connection);
         }
         self.wakers.append(&mut self.attempts.wakers);
         self.handle_closed_events();
@@ -449,19 +474,21 @@ impl ClientMachine {
         let Some(connection) = self.connections.get_mut(index) else { return };
         let mut receiver = receiver!(self);
         connection.handle(now, completion, self.pool.as_ref(), &self.spares, &mut receiver);
-        self.handle_events(now);
-        if self.in_line > 0 {
+        self.roster.touch(index);
+        self.roster.settle(index, connection);
+        self.handle_events(now, index);
+        // No other connection has got room.
+        if self.in_line > 0 && self.connections[index].has_room(self.reserved[index]) {
             self.grant();
         }
     }
 
-    fn handle_events(&mut self, now: Instant) {
-        for index in 0..self.connections.len() {
-            while let Some(event) = self.connections[index].poll_event() {
-                self.handle_event(now, index, event);
-            }
+    #[inline]
+    fn handle_events(&mut self, now: Instant, index: usize) {
+        while let Some(event) = self.connections[index].poll_event() {
+            self.handle_event(now, index, event);
         }
-        if self.state == State::Closing && self.connections.iter().all(Connection::is_down) {
+        if self.state == State::Closing && self.roster.all_down() {
             self.finish_close();
         }
     }
@@ -476,7 +503,7 @@ impl ClientMachine {
                 }
             }
         }
-        if self.connections.iter().all(Connection::is_down) {
+        if self.roster.all_down() {
             self.finish_close();
         }
     }
@@ -511,7 +538,7 @@ impl ClientMachine {
 
     /// Calls in line have nothing to wait for when no connection is up or on its way.
     fn fail_waiting(&mut self, error: &Error) {
-        if self.demand || !self.connections.iter().all(Connection::is_down) {
+        if self.demand || !self.roster.all_down() {
             return;
         }
         while let Some((_, ticket)) = self.waiting.pop_front() {
@@ -555,22 +582,28 @@ impl ClientMachine {
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let connections = self.connections.iter().filter_map(Connection::next_deadline);
+        let connections =
+            self.roster.maybe_timed().filter_map(|index| self.connections[index].next_deadline());
         connections.chain(self.tickets.next_deadline()).min()
     }
 
     /// Acts on deadlines that have passed. To be called when the input is dry: a late host must not fail calls whose
     /// replies have arrived (H18).
     pub fn handle_timeout(&mut self, now: Instant) {
-        for connection in &mut self.connections {
-            if connection.next_deadline().is_some_and(|at| at <= now) {
-                connection.handle_timeout(now);
-            }
+        let is_due = |index: &usize| self.connections[*index].next_deadline().is_some_and(|at| at <= now);
+        let due: Vec<usize> = self.roster.maybe_timed().filter(is_due).collect();
+        for &index in &due {
+            let connection = &mut self.connections[index];
+            connection.handle_timeout(now);
+            self.roster.touch(index);
+            self.roster.settle(index, connection);
         }
         for (ticket, budget) in self.tickets.expired(now) {
             self.expire(ticket, budget);
         }
-        self.handle_events(now);
+        for index in due {
+            self.handle_events(now, index);
+        }
     }
 
     fn expire(&mut self, ticket: TicketId, budget: Duration) {
@@ -609,11 +642,29 @@ impl ClientMachine {
         }
         if self.demand && self.state == State::Open {
             self.demand = false;
-            for connection in &mut self.connections {
-                connection.connect(now);
-            }
+            self.connect_all(now);
         }
-        self.connections.iter_mut().find_map(|connection| connection.poll_op(now))
+        while let Some(index) = self.roster.first_touched() {
+            let connection = &mut self.connections[index];
+            if let Some(op) = connection.poll_op(now) {
+                return Some(op);
+            }
+            self.roster.drop_first_touched(connection.next_deadline().is_some());
+        }
+        self.roster.retain_timed(|index| self.connections[index].next_deadline().is_some());
+        None
+    }
+
+    #[inline(never)]
+    fn connect_all(&mut self, now: Instant) {
+        if !self.roster.any_down() {
+            return;
+        }
+        for (index, connection) in self.connections.iter_mut().enumerate().filter(|(_, it)| it.is_down()) {
+            connection.connect(now);
+            self.roster.touch(index);
+            self.roster.settle(index, connection);
+        }
     }
 
     /// Moves the wakers of callers whose state has changed to `out`. Call them when nothing is borrowed.
@@ -637,6 +688,11 @@ impl ClientMachine {
     pub fn abandon(&mut self) {
         self.close();
         self.finish_close();
+    }
+
+    /// True when calls have begun and are not over.
+    pub fn has_calls(&self) -> bool {
+        self.tickets.live() > 0
     }
 
     /// What a machine at rest does not have: tickets, calls in line, reservations.

@@ -4,6 +4,7 @@ mod deadlines;
 mod machine;
 mod options;
 mod pushes;
+mod roster;
 #[cfg(test)]
 mod tests;
 mod tickets;

@@ -514,3 +514,33 @@ fn a_pool_heals() {
     desk.call("b");
     assert_eq!(desk.dials.len(), 4);
 }
+
+// Ten thousand connections cost a turn nothing: only what was touched is looked at. It must not be overlooked either.
+#[test]
+fn each_of_many_connections_is_seen() {
+    const MANY: usize = 3000;
+    let mut desk = Desk::new(options().connections(MANY as u32).idle_read_timeout(Duration::from_secs(60)));
+    desk.machine.connect();
+    desk.pump();
+    assert_eq!(desk.dials.len(), MANY);
+    assert!(desk.machine.next_deadline().is_some(), "connecting has an end");
+    desk.accept_all();
+    assert!(desk.machine.poll_connected(0, Waker::noop()).is_ready());
+    assert_eq!(desk.machine.next_deadline(), None, "an idle connection has no timer");
+
+    let calls: Vec<TicketId> = (0..MANY).map(|_| desk.call_within("x", None)).collect();
+    let busy: std::collections::HashSet<u16> = desk.sends.iter().map(|(id, _)| id.index).collect();
+    assert_eq!(busy.len(), MANY, "idle connections are taken first");
+    let silent = desk.sends[MANY / 2].0;
+    for id in desk.sends.iter().map(|(id, _)| *id).filter(|id| *id != silent).collect::<Vec<_>>() {
+        desk.receive(id, "+y\r\n");
+    }
+    assert!(calls.iter().enumerate().all(|(i, call)| desk.machine.is_over(*call) == (i != MANY / 2)));
+    desk.wait(Duration::from_secs(61));
+    assert_eq!(desk.closes, [silent], "its silence has an end, and it alone is closed");
+    desk.machine.close();
+    desk.pump();
+    let dials = desk.dials.clone();
+    dials.into_iter().for_each(|id| desk.tell(Completion::Closed { id }));
+    assert!(desk.machine.is_closed());
+}

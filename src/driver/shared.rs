@@ -188,7 +188,7 @@ impl Shared {
 
     /// How long to look for replies before the thread sleeps, when that is wanted and some are awaited.
     pub fn spin(&self) -> Option<Duration> {
-        (!self.spin.is_zero() && self.core.borrow().machine.held().0 > 0).then_some(self.spin)
+        (!self.spin.is_zero() && self.core.borrow().machine.has_calls()).then_some(self.spin)
     }
 
     /// Whether the driver may wait for the descriptor; from then on it has to be woken.

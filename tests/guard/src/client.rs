@@ -17,6 +17,8 @@ pub enum Kind {
     Blob,
     /// A string that is owned: one allocation.
     Text,
+    /// Bytes that are owned: one allocation.
+    Bytes,
     /// A number.
     Number,
     /// `OK`.
@@ -33,7 +35,7 @@ impl Kind {
                 encoder.arg(b"MGET");
                 return [b"key:12345678"; 16].iter().for_each(|key| encoder.arg(&key[..]));
             }
-            Kind::Blob | Kind::Text => encoder.begin_with(b"*2\r\n$3\r\nGET\r\n", 1),
+            Kind::Blob | Kind::Text | Kind::Bytes => encoder.begin_with(b"*2\r\n$3\r\nGET\r\n", 1),
             Kind::Number => encoder.begin_with(b"*2\r\n$4\r\nINCR\r\n", 1),
             Kind::Ok => encoder.begin_with(b"*3\r\n$3\r\nSET\r\n", 2),
         }
@@ -45,7 +47,7 @@ impl Kind {
 
     fn reply(self) -> Vec<u8> {
         match self {
-            Kind::Blob | Kind::Text => bulk(64),
+            Kind::Blob | Kind::Text | Kind::Bytes => bulk(64),
             Kind::Number => b":1234567890\r\n".to_vec(),
             Kind::Ok => b"+OK\r\n".to_vec(),
             Kind::List => [b"*16\r\n".to_vec(), bulk(64).repeat(16)].concat(),
@@ -56,6 +58,7 @@ impl Kind {
         match self {
             Kind::Blob => assert_eq!(Blob::from_payload(payload).unwrap().len(), 64),
             Kind::Text => assert_eq!(String::from_payload(payload).unwrap().len(), 64),
+            Kind::Bytes => assert_eq!(Vec::<u8>::from_payload(payload).unwrap().len(), 64),
             Kind::Number => assert_eq!(i64::from_payload(payload).unwrap(), 1_234_567_890),
             Kind::Ok => <()>::from_payload(payload).unwrap(),
             Kind::List => assert_eq!(Vec::<Blob>::from_payload(payload).unwrap().len(), 16),
@@ -66,28 +69,32 @@ impl Kind {
 struct Desk {
     machine: ClientMachine,
     pool: BufferPool,
-    id: ConnectionId,
     now: Instant,
-    replies: Vec<u8>,
+    /// One reply.
+    reply: Vec<u8>,
+    /// How many bytes each connection was sent in this wave; all commands are of one length.
+    sent: Vec<(ConnectionId, usize)>,
     tickets: Vec<TicketId>,
     wakers: Vec<Waker>,
 }
 
-/// One run is a wave of [`CALLERS`] operations of one kind.
-pub fn run(kind: Kind) -> Box<dyn FnMut()> {
+/// One run is a wave of [`CALLERS`] operations of one kind, over so many connections.
+pub fn run(kind: Kind, connections: u32) -> Box<dyn FnMut()> {
     let pool = BufferPool::new(16, 128 * 1024);
     let options = ConnectOptions::tcp("127.0.0.1", 1).protocol(Protocol::Resp2).set_info(false);
-    let mut machine = ClientMachine::new(&options, Some(pool.clone())).unwrap();
+    let mut machine = ClientMachine::new(&options.connections(connections), Some(pool.clone())).unwrap();
     let now = Instant::now();
     machine.connect();
-    let Some(Op::Connect { id, .. }) = machine.poll_op(now) else { panic!("it connects") };
-    machine.handle(now, Completion::Connected { id });
+    while let Some(op) = machine.poll_op(now) {
+        let Op::Connect { id, .. } = op else { panic!("{op:?}") };
+        machine.handle(now, Completion::Connected { id });
+    }
     let mut desk = Desk {
         machine,
         pool,
-        id,
         now,
-        replies: kind.reply().repeat(CALLERS),
+        reply: kind.reply(),
+        sent: Vec::new(),
         tickets: Vec::new(),
         wakers: Vec::new(),
     };
@@ -108,11 +115,18 @@ impl Desk {
             let bytes = data.iter().map(|slice| slice.len()).sum();
             drop(data);
             self.machine.handle(self.now, Completion::Sent { id, bytes });
+            self.sent.push((id, bytes));
         }
-        let mut buffer = self.pool.take_free().unwrap();
-        buffer.bytes()[..self.replies.len()].copy_from_slice(&self.replies);
-        let segment = buffer.filled(self.replies.len());
-        self.machine.handle(self.now, Completion::Received { id: self.id, segment });
+        assert!(self.machine.next_deadline().is_some(), "the calls have deadlines");
+        let bytes: usize = self.sent.iter().map(|(_, bytes)| bytes).sum();
+        for (id, share) in self.sent.drain(..) {
+            let (mut buffer, mut len) = (self.pool.take_free().unwrap(), 0);
+            for _ in 0..CALLERS * share / bytes {
+                buffer.bytes()[len..len + self.reply.len()].copy_from_slice(&self.reply);
+                len += self.reply.len();
+            }
+            self.machine.handle(self.now, Completion::Received { id, segment: buffer.filled(len) });
+        }
         self.machine.take_wakers(&mut self.wakers);
         self.wakers.drain(..).for_each(Waker::wake);
         for ticket in self.tickets.drain(..) {

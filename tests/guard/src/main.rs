@@ -32,11 +32,15 @@ const PIECES: &[Piece] = &[
     ("encode GET", parts::encode_get),
     ("encode SET", parts::encode_set),
     ("encode MGET 16", parts::encode_mget),
-    ("client GET in place", || client::run(client::Kind::Blob)),
-    ("client GET String", || client::run(client::Kind::Text)),
-    ("client MGET 16 in place", || client::run(client::Kind::List)),
-    ("client INCR", || client::run(client::Kind::Number)),
-    ("client SET", || client::run(client::Kind::Ok)),
+    ("client GET in place", || client::run(client::Kind::Blob, 1)),
+    ("client GET String", || client::run(client::Kind::Text, 1)),
+    ("client GET Vec<u8>", || client::run(client::Kind::Bytes, 1)),
+    // Loops that walk all connections show here.
+    ("client GET in place, 16 connections", || client::run(client::Kind::Blob, 16)),
+    ("client GET in place, 4096 connections", || client::run(client::Kind::Blob, 4096)),
+    ("client MGET 16 in place", || client::run(client::Kind::List, 1)),
+    ("client INCR", || client::run(client::Kind::Number, 1)),
+    ("client SET", || client::run(client::Kind::Ok, 1)),
 ];
 
 fn bulk(len: usize) -> Vec<u8> {
