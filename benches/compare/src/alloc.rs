@@ -22,6 +22,11 @@ pub fn count() {
     IS_COUNTING.store(true, Ordering::Relaxed);
 }
 
+/// Counts no longer.
+pub fn stop() {
+    IS_COUNTING.store(false, Ordering::Relaxed);
+}
+
 pub fn is_counting() -> bool {
     IS_COUNTING.load(Ordering::Relaxed)
 }

@@ -10,6 +10,9 @@ use std::process::Command;
 pub struct Counts {
     pub allocations: Option<f64>,
     pub allocated_bytes: Option<f64>,
+    /// The most heap that the client had at once, in bytes: not per operation.
+    #[serde(default)]
+    pub peak_heap_bytes: Option<f64>,
     pub system_calls: Option<f64>,
     pub user_instructions: Option<f64>,
 }
@@ -49,6 +52,7 @@ pub fn count(
     let sample = run.counting_allocations()?;
     counts.allocations = Some(sample.allocations);
     counts.allocated_bytes = Some(sample.allocated_bytes);
+    counts.peak_heap_bytes = Some(sample.peak_heap_bytes);
     let n = run.scenario.short_run();
     if tools.perf {
         counts.system_calls = Some(difference(run, PERF, n, perf_count)?);

@@ -9,8 +9,9 @@
 //! held up, not in one (coordinated omission). A timer of the kernel releases what is due, at most every
 //! [`TICK_MIN`]; it is the same for every side.
 
+use crate::alloc;
 use crate::clients::{Client, Length};
-use crate::meter::{Meter, Place, Sample, histogram, status_kib};
+use crate::meter::{Meter, Place, Sample, histogram, reset_peak_rss, status_kib};
 use crate::workload::{HASH_FIELDS, MGET_KEYS, Step, Work, Workload};
 use futures_util::future::join_all;
 use hdrhistogram::Histogram;
@@ -52,17 +53,13 @@ pub async fn drive<R: Runtime, C: Client>(
     connect: impl Future<Output = C>,
     job: &Job,
 ) -> Sample {
-    let before = Memory::now();
+    let before = Memory::begin();
     let client = connect.await;
-    if job.work.workload == Workload::Idle {
-        let sample = before.per_connection(job.connections);
-        client.close().await;
-        return sample;
-    }
+    let idle = (job.work.workload == Workload::Idle).then(|| before.per_connection(job.connections));
     if !job.warm_up.is_zero() {
         drive_once(runtime, &client, job, Stop::After(job.warm_up)).await;
     }
-    let sample = drive_once(runtime, &client, job, job.stop).await;
+    let sample = before.finish(drive_once(runtime, &client, job, job.stop).await, idle);
     client.close().await;
     sample
 }
@@ -80,20 +77,44 @@ pub struct Memory {
     rss_kib: f64,
 }
 
+/// Memory of each idle connection.
+pub struct PerConnection {
+    heap_bytes: f64,
+    rss_bytes: f64,
+}
+
 impl Memory {
-    pub fn now() -> Self {
+    fn now() -> Self {
         Self { heap: alloc_count::total().bytes_live(), rss_kib: status_kib("VmRSS:") }
     }
 
-    /// What has come since, divided.
-    pub fn per_connection(self, connections: u32) -> Sample {
+    /// From here on peaks are those of the client.
+    pub fn begin() -> Self {
+        reset_peak_rss();
+        alloc_count::reset_peak();
+        Self::now()
+    }
+
+    /// What has come since, divided. What comes later is timed, and not counted any more.
+    pub fn per_connection(&self, connections: u32) -> PerConnection {
         let (now, n) = (Self::now(), f64::from(connections));
+        alloc::stop();
+        PerConnection {
+            heap_bytes: (now.heap - self.heap) as f64 / n,
+            rss_bytes: (now.rss_kib - self.rss_kib) * 1024.0 / n,
+        }
+    }
+
+    /// A run with its peaks.
+    pub fn finish(&self, sample: Sample, idle: Option<PerConnection>) -> Sample {
+        let heap = if alloc::is_counting() { alloc_count::peak() - self.heap } else { 0 };
+        let idle = idle.unwrap_or(PerConnection { heap_bytes: 0.0, rss_bytes: 0.0 });
         Sample {
-            ops: n,
-            heap_bytes_per_connection: (now.heap - self.heap) as f64 / n,
-            rss_bytes_per_connection: (now.rss_kib - self.rss_kib) * 1024.0 / n,
-            peak_rss_kib: status_kib("VmHWM:"),
-            ..Sample::default()
+            peak_grown_bytes: ((sample.peak_rss_kib - self.rss_kib) * 1024.0).max(0.0),
+            peak_heap_bytes: heap as f64,
+            heap_bytes_per_connection: idle.heap_bytes,
+            rss_bytes_per_connection: idle.rss_bytes,
+            ..sample
         }
     }
 }

@@ -29,8 +29,13 @@ pub struct Sample {
     pub p99_us: f64,
     pub p999_us: f64,
     pub max_us: f64,
-    /// Of the whole process, the harness with it.
+    /// Of the whole process, the harness with it, from when the client began to connect.
     pub peak_rss_kib: f64,
+    /// What of that came since then: the client's peak, in touched pages. And in heap bytes, touched or not, when counted.
+    #[serde(default)]
+    pub peak_grown_bytes: f64,
+    #[serde(default)]
+    pub peak_heap_bytes: f64,
     /// CPU time of client and server against the time that passed: 1 is a whole core. The server's is not known when it
     /// was given by URL: then it is what its core did.
     pub client_busy: f64,
@@ -160,6 +165,13 @@ pub fn status_kib(name: &str) -> f64 {
     line.split_whitespace().next().and_then(|value| value.parse().ok()).unwrap_or(0.0)
 }
 
+/// Lets `VmHWM` begin anew, at what is resident now.
+pub fn reset_peak_rss() {
+    if let Err(error) = std::fs::write("/proc/self/clear_refs", "5") {
+        eprintln!("compare: peaks of memory include the harness's: /proc/self/clear_refs: {error}");
+    }
+}
+
 /// Ticks of one core.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct CoreTime {
@@ -216,6 +228,19 @@ mod tests {
         let late = CoreTime::parse("cpu0 120 0 110 1040 10 5 5 10 0 0").since(&early);
         assert_eq!(late, CoreTime { busy: 40.0, idle: 50.0, stolen: 10.0 });
         assert_eq!(late.busy_share(), 0.4);
+    }
+
+    #[test]
+    fn a_peak_is_that_since_the_last_reset() {
+        let touch = |bytes: usize| drop(std::hint::black_box(vec![1_u8; bytes]));
+        touch(64 << 20);
+        let before = status_kib("VmHWM:");
+        reset_peak_rss();
+        let after = status_kib("VmHWM:");
+        assert!(after < before - 32_000.0, "{before} KiB, then {after}");
+        touch(16 << 20);
+        let grown = status_kib("VmHWM:") - after;
+        assert!((12_000.0..40_000.0).contains(&grown), "{grown} KiB");
     }
 
     #[test]

@@ -64,6 +64,8 @@ pub fn typical(samples: &[Sample]) -> Sample {
         p999_us: of(|s| s.p999_us),
         max_us: of(|s| s.max_us),
         peak_rss_kib: of(|s| s.peak_rss_kib),
+        peak_grown_bytes: of(|s| s.peak_grown_bytes),
+        peak_heap_bytes: of(|s| s.peak_heap_bytes),
         client_busy: of(|s| s.client_busy),
         server_busy: of(|s| s.server_busy),
         others: of(|s| s.others),

@@ -26,7 +26,13 @@ pub struct Description {
     pub keys: usize,
     pub distribution: String,
     pub rate: Option<f64>,
+    /// Callers times the value's length, for values that are large.
+    #[serde(default)]
+    pub bytes_in_flight: Option<f64>,
 }
+
+/// A value from here on is large: what the client holds of it counts more than what the client is.
+const LARGE: usize = 16 << 10;
 
 impl Scenario {
     fn new(workload: Workload, callers: usize) -> Self {
@@ -68,6 +74,8 @@ impl Scenario {
             keys: self.keys,
             distribution: format!("{:?}", self.distribution).to_lowercase(),
             rate: self.rate,
+            bytes_in_flight: (self.workload.value_bytes() >= LARGE)
+                .then(|| (self.workload.value_bytes() * self.callers) as f64),
         }
     }
 
@@ -115,6 +123,8 @@ pub struct Wishes {
 }
 
 const IDLE_CONNECTIONS: u32 = 1000;
+/// Those who ask for something while the others do nothing.
+const IDLE_CALLERS: usize = 32;
 
 /// Any wish for workloads, callers, connections or rates gives the product of these; else it is a plan of ours.
 pub fn scenarios(wishes: &Wishes) -> Vec<Scenario> {
@@ -158,7 +168,7 @@ fn product(wishes: &Wishes) -> Vec<Scenario> {
 }
 
 fn idle(connections: u32) -> Scenario {
-    Scenario { connections, ..Scenario::new(Workload::Idle, 1) }
+    Scenario { connections, ..Scenario::new(Workload::Idle, IDLE_CALLERS) }
 }
 
 /// Fits into ten minutes with all peers.

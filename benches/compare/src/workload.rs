@@ -39,7 +39,7 @@ pub enum Workload {
     /// SET of 1 MiB
     #[value(name = "set-1m")]
     Set1m,
-    /// Connections that do nothing: memory of each
+    /// Connections that do nothing: memory of each; then GETs by 32 callers, while the others do nothing
     Idle,
 }
 

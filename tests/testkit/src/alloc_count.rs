@@ -19,12 +19,19 @@
 //! assert_eq!(counts.allocations, 1);
 //! assert_eq!(counts.bytes_allocated, text.len() as u64);
 //! assert_eq!(alloc_count::measure(|| 1 + 1).allocations, 0);
+//!
+//! alloc_count::reset_peak();
+//! let before = alloc_count::peak();
+//! drop(vec![0_u8; 1 << 20]);
+//! assert!(alloc_count::peak() - before >= 1 << 20);
+//! alloc_count::reset_peak();
+//! assert!(alloc_count::peak() - before < 1 << 20);
 //! ```
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ops::Sub;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// A global allocator that counts, and otherwise is [`System`].
 #[derive(Debug, Default)]
@@ -80,6 +87,17 @@ pub fn total() -> Counts {
     TOTAL.load()
 }
 
+/// The most bytes that were live at once, over all threads, since the last [`reset_peak`]. A reallocation counts old and new
+/// block together: both may exist for a moment.
+pub fn peak() -> i64 {
+    PEAK.load(Ordering::Relaxed)
+}
+
+/// Lets [`peak`] begin anew, at what is live now.
+pub fn reset_peak() {
+    PEAK.store(total().bytes_live(), Ordering::Relaxed);
+}
+
 /// Runs `work` and says what this thread allocated meanwhile. The result of `work` is dropped inside the measurement.
 pub fn measure<R>(work: impl FnOnce() -> R) -> Counts {
     let before = snapshot();
@@ -107,6 +125,8 @@ static TOTAL: AtomicCounts = AtomicCounts {
     bytes_deallocated: AtomicU64::new(0),
 };
 
+static PEAK: AtomicI64 = AtomicI64::new(0);
+
 struct AtomicCounts {
     allocations: AtomicU64,
     deallocations: AtomicU64,
@@ -128,7 +148,12 @@ impl AtomicCounts {
 
 fn count_allocation(bytes: usize) {
     TOTAL.allocations.fetch_add(1, Ordering::Relaxed);
-    TOTAL.bytes_allocated.fetch_add(bytes as u64, Ordering::Relaxed);
+    let allocated = TOTAL.bytes_allocated.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+    let live = allocated.wrapping_sub(TOTAL.bytes_deallocated.load(Ordering::Relaxed)) as i64;
+    // Mostly it is no peak; reading costs less than writing.
+    if live > PEAK.load(Ordering::Relaxed) {
+        PEAK.fetch_max(live, Ordering::Relaxed);
+    }
     let _ = THREAD.try_with(|cell| {
         let mut counts = cell.get();
         counts.allocations += 1;

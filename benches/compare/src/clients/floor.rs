@@ -11,11 +11,9 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 pub fn run(job: &Job) -> Sample {
-    let memory = Memory::now();
+    let memory = Memory::begin();
     let mut streams: Vec<TcpStream> = (0..job.connections).map(|_| connect(&job.url)).collect();
-    if job.work.workload == Workload::Idle {
-        return memory.per_connection(job.connections);
-    }
+    let idle = (job.work.workload == Workload::Idle).then(|| memory.per_connection(job.connections));
     let mut run = |stop| match job.rate {
         None => closed(&mut streams, job, stop),
         Some(rate) => open(&mut streams[0], job, stop, rate),
@@ -23,7 +21,8 @@ pub fn run(job: &Job) -> Sample {
     if !job.warm_up.is_zero() {
         run(Stop::After(job.warm_up));
     }
-    run(job.stop)
+    let sample = run(job.stop);
+    memory.finish(sample, idle)
 }
 
 fn connect(url: &str) -> TcpStream {
@@ -60,6 +59,8 @@ impl Wave {
 
 fn closed(streams: &mut [TcpStream], job: &Job, stop: Stop) -> Sample {
     let ops = (job.callers as u64 * job.work.workload.batch()).div_ceil(streams.len() as u64);
+    // With more connections than callers, each wave takes the next ones.
+    let at_once = streams.len().min(job.callers);
     let count = (OPERATIONS_ENCODED / ops).clamp(1, if job.work.value.len() >= LARGE { 1 } else { 64 });
     let waves: Vec<Wave> = (0..count).map(|i| Wave::new(&job.work, i * ops, ops)).collect();
     let mut buffer = vec![0; 256 << 10];
@@ -69,10 +70,15 @@ fn closed(streams: &mut [TcpStream], job: &Job, stop: Stop) -> Sample {
     for (turn, wave) in (0_u64..).zip(waves.iter().cycle()) {
         let is_timed = turn % timed_every == 0;
         let since = is_timed.then(Instant::now);
-        for stream in &mut *streams {
+        let first = turn as usize * at_once % streams.len();
+        let length = streams.len();
+        let used = |i: usize| (first + i) % length;
+        for i in 0..at_once {
+            let stream = &mut streams[used(i)];
             wave.writes.iter().for_each(|bytes| stream.write_all(bytes).expect("writes"));
         }
-        for stream in &mut *streams {
+        for i in 0..at_once {
+            let stream = &mut streams[used(i)];
             let (mut left, mut told) = (wave.reply_len, 0);
             while left > 0 {
                 let count = stream.read(&mut buffer).expect("reads");
@@ -86,7 +92,7 @@ fn closed(streams: &mut [TcpStream], job: &Job, stop: Stop) -> Sample {
                 }
             }
         }
-        done += wave.ops * streams.len() as u64;
+        done += wave.ops * at_once as u64;
         let is_over = match stop {
             Stop::After(time) => is_timed && meter.elapsed() > time,
             Stop::Operations(count) => done >= count,

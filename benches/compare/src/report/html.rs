@@ -2,7 +2,7 @@
 
 use super::reading::reading;
 use super::svg::{Bar, Line, Span, bars, escape, lines, number, spans};
-use super::table::short;
+use super::table::{peaks, short};
 use super::{Report, ScenarioReport, SideReport};
 use crate::clients::Family;
 use crate::meter::Sample;
@@ -223,12 +223,17 @@ fn charts(report: &ScenarioReport, sides: &[(&SideReport, &Sample)]) -> String {
     let calls = chart_of(sides, |side, _| side.counts.system_calls.map(|n| vec![n.max(0.0)]), total);
     let allocations = chart_of(sides, |side, _| side.counts.allocations.map(|n| vec![n]), total);
     let memory = chart_of(sides, |_, sample| Some(vec![sample.peak_rss_kib / 1024.0]), total);
+    let per_flight = |bytes: f64| Some(vec![bytes / report.scenario.bytes_in_flight?]);
+    let touched = chart_of(sides, |_, sample| per_flight(sample.peak_grown_bytes), total);
+    let heap = chart_of(sides, |side, _| per_flight(side.counts.peak_heap_bytes?), total);
     let instructions =
         chart_of(sides, |side, _| side.counts.user_instructions.map(|n| vec![n.max(0.0)]), total);
     let counted = [
         ("System calls", "calls per operation", calls),
         ("Memory allocations", "blocks per operation", allocations),
         ("Peak memory of the process", "MiB", memory),
+        ("Peak memory of the client, touched", "times the bytes in flight", touched),
+        ("Peak heap of the client, asked for", "times the bytes in flight", heap),
         ("Instructions in user space", "instructions per operation", instructions),
     ];
     for (title, unit, rows) in counted.iter().filter(|(_, _, rows)| !rows.is_empty()) {
@@ -240,7 +245,10 @@ fn charts(report: &ScenarioReport, sides: &[(&SideReport, &Sample)]) -> String {
 fn idle_charts(sides: &[(&SideReport, &Sample)]) -> String {
     let resident = chart_of(sides, |_, sample| Some(vec![sample.rss_bytes_per_connection.max(0.0)]), total);
     let heap = chart_of(sides, |_, sample| Some(vec![sample.heap_bytes_per_connection.max(0.0)]), total);
-    bars("Resident memory", "bytes per connection", &resident) + &bars("Heap", "bytes per connection", &heap)
+    let cost = chart_of(sides, |_, sample| Some(vec![sample.cpu_ns]), total);
+    bars("Resident memory", "bytes per connection", &resident)
+        + &bars("Heap", "bytes per connection", &heap)
+        + &bars("Processor time of a GET, while the connections are open", "nanoseconds", &cost)
 }
 
 fn details(out: &mut String, report: &ScenarioReport, sides: &[(&SideReport, &Sample)]) {
@@ -251,6 +259,12 @@ fn details(out: &mut String, report: &ScenarioReport, sides: &[(&SideReport, &Sa
          <th>calls/op<th>switches/op<th>instr/op<th>peak MiB<th>client busy<th>server busy<th>limit</tr>",
         escape(&report.reference)
     );
+    let flight = report.scenario.bytes_in_flight;
+    if flight.is_some() {
+        // The head's row goes on.
+        out.truncate(out.len() - "</tr>".len());
+        *out += "<th>client's peak</tr>";
+    }
     for (side, sample) in sides {
         let or_dash = |count: Option<f64>| count.map_or_else(|| "–".to_owned(), short);
         let ratio = side.ratio.map_or(("–".to_owned(), "–".to_owned()), |ratio| {
@@ -279,6 +293,9 @@ fn details(out: &mut String, report: &ScenarioReport, sides: &[(&SideReport, &Sa
         ];
         let _ = write!(out, "<tr><td class=\"{}\">{}", class(side.family), escape(&side.side));
         cells.iter().for_each(|cell| *out += &format!("<td>{cell}"));
+        if let Some(flight) = flight {
+            let _ = write!(out, "<td>{}", peaks(side, sample, flight));
+        }
         *out += "</tr>";
     }
     *out += "</table></div></details>";

@@ -8,7 +8,11 @@ pub fn table(report: &ScenarioReport) -> String {
     let mut out = format!("{}\n", report.scenario.name);
     let width = report.sides.iter().map(|side| side.side.len()).max().unwrap_or(0).max(8);
     if report.is_idle() {
-        let _ = writeln!(out, "  {:<width$} {:>12} {:>12}", "side", "RSS B/conn", "heap B/conn");
+        let _ = writeln!(
+            out,
+            "  {:<width$} {:>12} {:>12} {:>11}",
+            "side", "RSS B/conn", "heap B/conn", "CPU ns/GET"
+        );
     } else {
         let _ = writeln!(
             out,
@@ -32,14 +36,20 @@ pub fn table(report: &ScenarioReport) -> String {
             report.reference,
         );
     }
+    let flight = report.scenario.bytes_in_flight;
     for side in &report.sides {
         match &side.median {
             Some(median) if report.is_idle() => {
                 let (rss, heap) = (median.rss_bytes_per_connection, median.heap_bytes_per_connection);
-                let _ = writeln!(out, "  {:<width$} {rss:>12.0} {heap:>12.0}", side.side);
+                let cpu = median.cpu_ns;
+                let _ = writeln!(out, "  {:<width$} {rss:>12.0} {heap:>12.0} {cpu:>11.0}", side.side);
             }
             Some(median) => {
-                let _ = writeln!(out, "  {:<width$} {}", side.side, figures(side, median));
+                let _ = write!(out, "  {:<width$} {}", side.side, figures(side, median));
+                if let Some(flight) = flight {
+                    let _ = write!(out, "  peak {}", peaks(side, median, flight));
+                }
+                out.push('\n');
             }
             None => {}
         }
@@ -82,6 +92,13 @@ fn figures(side: &SideReport, median: &Sample) -> String {
         let _ = write!(line, " {:.2} ({:.2}-{:.2})", ratio.median, ratio.low, ratio.high);
     }
     line
+}
+
+/// Peak memory against the bytes in flight: what was touched, what of the heap was asked for.
+pub fn peaks(side: &SideReport, median: &Sample, flight: f64) -> String {
+    let heap = side.counts.peak_heap_bytes.map_or_else(|| "-".to_owned(), |bytes| short(bytes / flight));
+    let touched = median.peak_grown_bytes;
+    format!("{:.1} MiB, x {} touched, x {heap} heap", touched / (1 << 20) as f64, short(touched / flight))
 }
 
 /// Three digits that matter.
