@@ -274,7 +274,10 @@ fn compare(options: &Compare) -> Result<(), String> {
         sides.len(),
         settings.rounds
     );
-    let mut progress = Progress::new(scenarios.len() * sides.len() * (settings.rounds + 1));
+    // Idle connections are not counted.
+    let counted =
+        scenarios.iter().filter(|scenario| !options.no_counts && scenario.workload != Workload::Idle);
+    let mut progress = Progress::new(sides.len() * (scenarios.len() * settings.rounds + counted.count()));
     for (number, scenario) in scenarios.iter().enumerate() {
         server::load(&settings.url, &Work::new(scenario.workload, scenario.keys, scenario.distribution))?;
         progress.heading(format!("[{}/{}] {}", number + 1, scenarios.len(), scenario.name()));
