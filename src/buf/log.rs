@@ -127,10 +127,15 @@ pub struct Log {
     chunks: VecDeque<Live>,
     spare: Vec<Rc<Chunk>>,
     chunk_size: usize,
+    /// Size of the next chunk: twice that of the last, up to `chunk_size`. A connection that is hardly used, one of ten
+    /// thousand, has little.
+    next_size: usize,
     returns: Returns,
 }
 
 impl Log {
+    /// The first chunk, in bytes.
+    const CHUNK_MIN: usize = 2048;
     /// Chunks kept for later use when they are done with.
     const SPARE_MAX: usize = 4;
     /// The largest chunk, in bytes: what one send carries.
@@ -153,6 +158,7 @@ impl Log {
             chunks: VecDeque::new(),
             spare: Vec::new(),
             chunk_size: chunk_size.max(1),
+            next_size: chunk_size.clamp(1, Self::CHUNK_MIN),
         }
     }
 
@@ -212,7 +218,8 @@ impl Log {
         while !bytes.is_empty() {
             if self.left == 0 {
                 // A large value gets a chunk of its own size, so that one send needs few slices.
-                let size = self.chunk_size.max(bytes.len().min(Self::CHUNK_MAX));
+                let size = self.next_size.max(bytes.len().min(Self::CHUNK_MAX));
+                self.next_size = (2 * self.next_size).min(self.chunk_size);
                 let spare = if size == self.chunk_size { self.spare.pop() } else { None };
                 let chunk = spare.unwrap_or_else(|| Chunk::new(size));
                 (self.tail, self.left) = (chunk.pointer, chunk.capacity);
@@ -292,9 +299,9 @@ impl Log {
     /// Everything is released. The last chunk starts over, if no slice refers to it, so that a client in steady state
     /// writes to the same warm memory each turn; it stays while it has room; else it is done.
     fn is_last_done(&mut self) -> bool {
-        let (end, size) = (self.end, self.chunk_size);
+        let (end, most) = (self.end, self.chunk_size);
         let Some(last) = self.chunks.back_mut() else { return false };
-        if Rc::strong_count(&last.chunk) == 1 && last.chunk.capacity == size && last.chunk.lent.is_none() {
+        if Rc::strong_count(&last.chunk) == 1 && last.chunk.capacity <= most && last.chunk.lent.is_none() {
             last.start = end;
             (self.tail, self.left) = (last.chunk.pointer, last.chunk.capacity);
             return false;

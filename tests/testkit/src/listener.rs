@@ -15,7 +15,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-const BACKLOG: i32 = 1024;
+const BACKLOG: i32 = 4096;
 
 /// Where a server is found.
 #[derive(Clone, Debug)]
