@@ -35,8 +35,35 @@ pub(super) fn length_line(bytes: &[u8]) -> Option<(usize, usize)> {
     }
 }
 
+/// As [`length_line`], for one to six digits that lie in eight bytes: all at once.
+#[inline(always)]
+fn length_word(bytes: &[u8]) -> Option<(usize, usize)> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let word = u64::from_le_bytes(*bytes.first_chunk()?);
+    // The lowest byte that is a CR: below it nothing is borrowed.
+    let other = word ^ (ONES * u64::from(b'\r'));
+    let found = other.wrapping_sub(ONES) & !other & (ONES << 7);
+    let count = found.trailing_zeros() / 8;
+    if !(1..=6).contains(&count) || bytes[count as usize + 1] != b'\n' {
+        return None;
+    }
+    // The digits at the end of the word, zeros in front.
+    let digits = (word ^ (ONES * u64::from(b'0'))) << (64 - 8 * count);
+    if (digits.wrapping_add(ONES * 0x76) | digits) & (ONES << 7) != 0 {
+        return None;
+    }
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    let value = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
+    Some((value as usize, count as usize + 2))
+}
+
 #[inline(never)]
 fn longer_length_line(bytes: &[u8]) -> Option<(usize, usize)> {
+    length_word(bytes).or_else(|| length_by_digits(bytes))
+}
+
+fn length_by_digits(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut value = 0u64;
     let mut at = 0;
     loop {
@@ -162,6 +189,27 @@ mod tests {
             [&b""[..], b"\r\n", b"7", b"7\r", b"7\n\r", b"17\r", b"17\rx", b"-1\r\n", b"12345678901\r\n"]
         {
             assert_eq!(length_line(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn lengths_in_a_word_are_those_by_digits() {
+        for value in (0..1000).chain((1000..1_000_000).step_by(997)).chain([999_999, 1_000_000, 12_345_678]) {
+            let line = format!("{value}\r\n........");
+            assert_eq!(length_line(line.as_bytes()), Some((value, line.len() - 8)));
+            assert_eq!(length_word(line.as_bytes()).is_some(), value < 1_000_000, "{value}");
+        }
+        for base in [&b"12345678"[..], b"1\r\n$5\r\nx", b"123456\r\n", b"123\r\n\r\r\r", b"\r\n123456"] {
+            for at in 0..8 {
+                for byte in 0..=255 {
+                    let mut line = base.to_vec();
+                    line[at] = byte;
+                    if let Some(found) = length_word(&line) {
+                        assert_eq!(Some(found), length_by_digits(&line), "{line:?}");
+                    }
+                    assert_eq!(longer_length_line(&line), length_by_digits(&line), "{line:?}");
+                }
+            }
         }
     }
 
