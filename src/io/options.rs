@@ -106,7 +106,7 @@ impl EngineOptions {
     ///
     /// Waking a thread costs more than a short round trip, so for a few callers on a fast network this saves time and even
     /// CPU. But a thread that spins does nothing else: the runtime's other tasks wait so long. Worth trying with fewer than
-    /// some 16 callers per thread, about as long as a round trip takes.
+    /// about a hundred callers per thread, about as long as a round trip takes.
     pub fn spin(mut self, time: Duration) -> Self {
         self.spin = time;
         self

@@ -55,21 +55,28 @@ pub fn count(
     counts.peak_heap_bytes = Some(sample.peak_heap_bytes);
     let n = run.scenario.short_run();
     if tools.perf {
-        counts.system_calls = Some(difference(run, PERF, n, perf_count)?);
+        counts.system_calls = difference(run, PERF, n, perf_count)?;
     }
     if tools.valgrind && is_instructions {
-        counts.user_instructions = Some(difference(run, CALLGRIND, n, callgrind_count)?);
+        counts.user_instructions = difference(run, CALLGRIND, n, callgrind_count)?;
     }
     Ok(())
 }
 
-/// Two runs, the second of twice as many operations: what starting and ending cost falls out.
-fn difference(run: &Run<'_>, tool: &[&str], n: u64, read: fn(&str) -> Option<f64>) -> Result<f64, RunError> {
+/// Two runs, the second of twice as many operations: what starting and ending cost falls out. Nothing where that differed by
+/// more than the operations took.
+fn difference(
+    run: &Run<'_>,
+    tool: &[&str],
+    n: u64,
+    read: fn(&str) -> Option<f64>,
+) -> Result<Option<f64>, RunError> {
     let count = |ops| {
         let text = run.under(tool, ops)?;
         read(&text).ok_or_else(|| RunError(format!("{} printed no count: {text}", tool[0])))
     };
-    Ok((count(2 * n)? - count(n)?) / n as f64)
+    let per_operation = (count(2 * n)? - count(n)?) / n as f64;
+    Ok((per_operation >= 0.0).then_some(per_operation))
 }
 
 fn perf_count(text: &str) -> Option<f64> {

@@ -105,7 +105,7 @@ impl Scenario {
             return (rate / 10.0).ceil() as u64;
         }
         let wave = self.callers as u64 * self.workload.batch();
-        let waves = if self.workload.value_bytes() >= 1 << 20 { 8 } else { 300 };
+        let waves = if self.workload.value_bytes() >= 1 << 20 { 30 } else { 300 };
         (wave * waves).min(200_000).max(wave)
     }
 }

@@ -46,8 +46,9 @@ fn summary(out: &mut String, report: &Report) {
     }
     *out += "</ul><p class=\"legend\"><b class=\"floor\">floor</b> blocking calls, commands encoded in advance: what the \
              machine charges for the bytes. <b class=\"uring\">respiral, io_uring</b> and <b class=\"epoll\">respiral, \
-             epoll</b> by the runtime that hosts them (monoio-legacy is monoio with its own driver on epoll). \
-             <b class=\"peer\">other clients</b>, under tokio. W is the number of tasks that ask at the same time, each \
+             epoll</b>: how respiral itself reads and writes its sockets (its engine), by the runtime that runs the tasks. \
+             -spin: it looks for replies for 50 µs before the thread sleeps; monoio-legacy: monoio's own loop is epoll. \
+             <b class=\"peer\">other clients</b>, under tokio (-no-timeout: without a time limit for replies). W is the number of tasks that ask at the same time, each \
              waiting for its answer before it asks again.</p></section>";
 }
 
@@ -165,14 +166,18 @@ fn limits(report: &ScenarioReport) -> String {
         (Bottleneck::Client, "the client's core"),
         (Bottleneck::Server, "the server's core"),
         (Bottleneck::Both, "both cores"),
-        (Bottleneck::Waiting, "waiting for each other (neither core is full)"),
+        (
+            Bottleneck::Waiting,
+            "neither core: client and server spend a part of the time waiting for each other",
+        ),
         (Bottleneck::Unclear, "unclear (other processes had the cores)"),
     ];
     let count = |kind| report.sides.iter().filter(|side| side.bottleneck == Some(kind)).count();
     let of = |(kind, name): (Bottleneck, &str)| match count(kind) {
         0 => None,
         n if n == report.sides.len() => Some(name.to_owned()),
-        n => Some(format!("{name}, for {n} sides")),
+        1 => Some(format!("{name}, for one client")),
+        n => Some(format!("{name}, for {n} clients")),
     };
     kinds.into_iter().filter_map(of).collect::<Vec<String>>().join("; ")
 }
@@ -202,7 +207,8 @@ fn charts(report: &ScenarioReport, sides: &[(&SideReport, &Sample)]) -> String {
             number(parts.iter().sum()) + &ratio
         },
     );
-    let title = format!("Processor time: user, then system (x {})", report.reference);
+    let title =
+        format!("Processor time: program (dark), kernel on its behalf (pale), (x {})", report.reference);
     let mut out = bars(&title, "nanoseconds per operation", &cost);
     let latency: Vec<Span<'_>> = sides
         .iter()

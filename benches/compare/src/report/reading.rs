@@ -56,7 +56,7 @@ fn noise(report: &Report) -> String {
         (n, of) if n == of => {
             "The machine was not quiet in any scenario: trust only large differences, and counts.".to_owned()
         }
-        (n, of) => format!("The machine was disturbed in {n} of {of} scenarios; they carry a warning."),
+        (n, of) => format!("The machine was disturbed in {n} of {of} scenarios: see the warnings there."),
     }
 }
 
@@ -84,6 +84,9 @@ fn busy(report: &Report) -> Option<String> {
             number(cost),
             cost / own
         );
+    }
+    if scenario.warning.is_some() {
+        text += " (a disturbed scenario)";
     }
     Some(text + ".")
 }
@@ -158,7 +161,8 @@ fn allocations(report: &Report) -> Option<String> {
     };
     let own = of(is_respiral)?;
     let what = if own < 0.1 { "no memory".to_owned() } else { format!("{own:.1} blocks of memory") };
-    let others = of(|family| family == Family::Peer).map(|n| format!("; other clients up to {n:.0} blocks"));
+    let others =
+        of(|family| family == Family::Peer).map(|n| format!("; other clients up to {:.0} blocks", n.ceil()));
     Some(format!("Per GET of 64 bytes, respiral allocates {what}{}.", others.unwrap_or_default()))
 }
 
