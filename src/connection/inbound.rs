@@ -42,6 +42,8 @@ impl Inbound {
     const GROWTH_MIN: usize = 64 * 1024;
     /// A string gets memory of its own when so many bytes are missing.
     const FILL_FROM: usize = 64 * 1024;
+    /// For fewer the engine is not asked: they come through buffers.
+    const FILL_MIN: usize = 4096;
     /// That memory is so large at first, at most, and the engine is asked for so much at once: a peer announced more.
     const FILL_STEP: usize = (1 << 20) + 2;
 
@@ -122,7 +124,7 @@ impl Inbound {
     /// The block for the engine, when one is to be filled and is not with the engine yet.
     pub fn take_block(&mut self) -> Option<Block> {
         let Some(Filling::Here(bytes)) = &mut self.filling else { return None };
-        let (_, missing) = self.scanner.body()?;
+        let (_, missing) = self.scanner.body().filter(|(_, missing)| *missing >= Self::FILL_MIN)?;
         let mut bytes = std::mem::take(bytes);
         self.filling = Some(Filling::Away(bytes.len()));
         grow(&mut bytes, 1, missing);
@@ -526,5 +528,107 @@ mod tests {
         let mut inbound = inbound();
         assert!(feed(&mut inbound, &pool, b"$3\r\nab", 4096).is_empty());
         assert_eq!(pool.lent(), 0);
+    }
+
+    /// Whatever is large, wherever: strings of all kinds, attributes, pushes, streams; pieces and blocks of any size.
+    #[test]
+    fn random_streams_through_blocks_and_buffers() {
+        let big = |n: usize, k: &str| {
+            let mut v = format!("{k}{n}\r\n").into_bytes();
+            if k == "=" {
+                v.extend(b"txt:");
+                v.extend(vec![b'v'; n - 4])
+            } else {
+                v.extend((0..n).map(|i| (i as u8).wrapping_mul(31)))
+            };
+            v.extend(b"\r\n");
+            v
+        };
+        let frames: Vec<Vec<u8>> = vec![
+            big(70_000, "$"),
+            b"+OK\r\n".to_vec(),
+            big(80_000, "="),
+            big(90_000, "!"),
+            [b"|1\r\n+k\r\n".to_vec(), big(70_000, "$"), b"$5\r\nhello\r\n".to_vec()].concat(),
+            [b"|1\r\n+k\r\n+v\r\n".to_vec(), big(170_000, "$")].concat(),
+            [b"$?\r\n".to_vec(), big(100_000, ";"), big(7, ";"), big(200_000, ";"), b";0\r\n".to_vec()]
+                .concat(),
+            [b">3\r\n+message\r\n".to_vec(), big(90_000, "$"), big(66_000, "$")].concat(),
+            [
+                b"*?\r\n".to_vec(),
+                big(90_000, "$"),
+                b"*2\r\n".to_vec(),
+                big(99_000, "="),
+                b":1\r\n".to_vec(),
+                b".\r\n".to_vec(),
+            ]
+            .concat(),
+            [b"%1\r\n".to_vec(), big(2000, "$"), big(1_500_000, "$")].concat(),
+            b":1\r\n".to_vec(),
+        ];
+        let mut seed = 12345u64;
+        let mut rnd = |n: usize| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) as usize % n
+        };
+        for round in 0..40 {
+            let pool = if round % 3 == 0 { BufferPool::new(2, 16384) } else { BufferPool::new(64, 16384) };
+            let (mut inbound, spares) = (inbound(), Spares::default());
+            inbound.set_resp3(true);
+            let order: Vec<usize> = (0..14).map(|_| rnd(frames.len())).collect();
+            let stream: Vec<u8> = order.iter().flat_map(|i| frames[*i].clone()).collect();
+            let mut rest = &stream[..];
+            let mut got = Vec::new();
+            let mut blocks = 0;
+            while !rest.is_empty() {
+                for _ in 0..1 + rnd(3) {
+                    let top = [3, 100, 4096, 16384][rnd(4)];
+                    let (part, later) = rest.split_at((1 + rnd(top)).min(rest.len()));
+                    rest = later;
+                    if part.is_empty() {
+                        continue;
+                    }
+                    let input = receive(&pool, part);
+                    let mut left = &input[..];
+                    while let Some(frame) = inbound.next(&input, &mut left, Some(&pool)).expect("valid") {
+                        if rnd(5) == 0 {
+                            inbound.drop_frame();
+                            got.push(None);
+                            continue;
+                        }
+                        let p = inbound.take(frame, (&input, left), Some(&pool), &spares);
+                        got.push(Some((frame.kind, bytes_of(&p))));
+                    }
+                }
+                if rnd(3) == 0 {
+                    continue;
+                }
+                while let Some(mut block) = inbound.take_block() {
+                    let top = [3, 5000, 1 << 21][rnd(3)];
+                    let came = (1 + rnd(top)).min(block.missing()).min(rest.len());
+                    if came == 0 {
+                        break;
+                    }
+                    block.copy(&rest[..came]);
+                    rest = &rest[came..];
+                    blocks += 1;
+                    if let Some(frame) = inbound.fill(block).expect("valid") {
+                        let p = inbound.take_filled(Some(&pool), &spares);
+                        got.push(Some((frame.kind, bytes_of(&p))));
+                    }
+                    if rnd(4) == 0 {
+                        break;
+                    }
+                }
+            }
+            assert_eq!(got.len(), order.len());
+            for (g, i) in got.iter().zip(&order) {
+                let Some((kind, bytes)) = g else { continue };
+                assert!(*bytes == frames[*i], "frame {i} round {round}");
+                assert_eq!(*kind == FrameKind::Push, frames[*i][0] == b'>');
+            }
+            assert_eq!(pool.lent(), 0);
+            assert!(blocks > 0);
+        }
     }
 }

@@ -65,7 +65,7 @@ pub enum Op {
         data: Transmit,
     },
     /// Receive what comes next into this block: all that was told before has been looked at. At most one is
-    /// outstanding per connection; it is answered by `Filled`, or never when the connection fails or is closed.
+    /// outstanding per connection (another is dropped); it is answered by `Filled`, or never when the connection fails or is closed.
     Fill {
         /// Over which connection.
         id: ConnectionId,

@@ -168,3 +168,60 @@ pub fn a_block_of_nobody_is_dropped(kind: EngineKind) {
     host.engine.poll(8, &mut told).unwrap();
     assert!(told.is_empty(), "{told:?}");
 }
+
+/// The receive that a flush arms finds no buffer: the return of one has to wake the host.
+pub fn h16_starved_at_the_flush(kind: EngineKind) {
+    let (listener, _) = listen();
+    let mut host = Host::with(&options(kind).buffer_count(1).buffer_size(64));
+    let mut peer = host.pair(id(0, 0), &listener);
+    host.fill(id(0, 0), 10);
+    host.idle(5 * MS);
+    peer.write_all(&pattern(0, 10)).unwrap();
+    host.until(|host| host.seen[&id(0, 0)].received.len() == 10);
+    host.idle(5 * MS);
+    host.hold = true;
+    peer.write_all(&pattern(10, 200)).unwrap();
+    // As the driver does: turn (poll, flush), and park when the engine agrees.
+    let start = now();
+    while host.held.is_empty() {
+        assert!(start.elapsed() < LIMIT);
+        let more = host.turn();
+        if host.held.is_empty() && !more {
+            host.park(LIMIT);
+        }
+    }
+    // (epoll tells of the rest once more before it takes the connection out.)
+    while !host.engine.may_park().unwrap() {
+        assert!(start.elapsed() < LIMIT, "nothing can happen without a buffer");
+        host.turn();
+    }
+    host.hold = false;
+    host.held.clear();
+    assert!(host.wait(Duration::from_millis(500)), "the return of the buffer woke nobody");
+    host.until(|host| host.seen[&id(0, 0)].received.len() == 210);
+    host.close_all();
+    host.finish();
+}
+
+/// A second block while the kernel may write to the first: it is dropped, not the first.
+pub fn a_second_block_is_dropped(kind: EngineKind) {
+    let (listener, _) = listen();
+    let mut host = Host::new(kind);
+    let mut peer = host.pair(id(0, 0), &listener);
+    host.fill(id(0, 0), 4000);
+    host.idle(5 * MS);
+    host.engine.submit(Op::Fill { id: id(0, 0), block: Block::new(Vec::new(), 4000) });
+    // Whoever allocates next would get the memory of the first.
+    let others: Vec<Vec<u8>> = (0..64).map(|_| vec![0xEE; 4000]).collect();
+    host.engine.flush().unwrap();
+    peer.write_all(&pattern(0, 8000)).unwrap();
+    host.until(|host| host.seen[&id(0, 0)].received.len() == 8000);
+    assert!(others.iter().flatten().all(|byte| *byte == 0xEE), "the kernel wrote to memory of others");
+    assert_eq!(host.seen[&id(0, 0)].received, pattern(0, 8000));
+    // A block of nothing is no end of stream.
+    host.engine.submit(Op::Fill { id: id(0, 0), block: Block::new(Vec::new(), 0) });
+    host.idle(5 * MS);
+    assert_eq!(host.seen[&id(0, 0)].failed, None);
+    host.close_all();
+    host.finish();
+}

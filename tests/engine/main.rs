@@ -33,7 +33,7 @@ contract! {
     receiving: h16_a_returned_buffer_wakes_a_starved_engine, h19_many_connections_share_four_buffers,
         h19_no_spinning_while_starved, h20_more_than_the_pool_flows, h22_each_ending_with_and_without_data,
         h22_end_of_stream_while_starved, h25_a_flood_does_not_silence_others, a_small_completion_queue_loses_nothing;
-    blocks: blocks_and_buffers_in_turn, what_comes_before_a_block_ends_first, a_block_needs_no_buffer,
+    blocks: a_second_block_is_dropped, h16_starved_at_the_flush, blocks_and_buffers_in_turn, what_comes_before_a_block_ends_first, a_block_needs_no_buffer,
         a_stream_ends_in_a_block, a_block_is_closed_with_its_connection, a_block_of_nobody_is_dropped;
     sending: h26_close_tells_exactly_what_was_taken, h27_slices_outlive_their_release,
         h28_much_over_a_slow_reader, h28_one_large_chunk, more_slices_than_one_call_takes, an_empty_send,

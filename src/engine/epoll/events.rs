@@ -112,8 +112,11 @@ impl Live {
         self.counters.starvations += 1;
         self.connections[index].starved = true;
         if self.starved.len() > 2 * self.connections.len() {
-            let mut waiting = std::mem::take(&mut self.starved);
-            waiting.retain(|id| self.is_starved(*id));
+            let (mut waiting, mut seen) =
+                (std::mem::take(&mut self.starved), vec![false; self.connections.len()]);
+            waiting.retain(|id| {
+                self.is_starved(*id) && !std::mem::replace(&mut seen[usize::from(id.index)], true)
+            });
             self.starved = waiting;
         }
         self.starved.push_back(self.id_of(index));

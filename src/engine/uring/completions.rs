@@ -60,7 +60,9 @@ impl Live {
         match -result {
             0 => self.fail(index, ConnectionFailure::ClosedByPeer, out),
             // For the sake of the block, or late: that is filled already.
-            libc::ENOBUFS | libc::ECANCELED if self.connections[index].fill.is_some() => {
+            libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN
+                if self.connections[index].fill.is_some() =>
+            {
                 self.push_fill(index)
             }
             libc::ENOBUFS => {

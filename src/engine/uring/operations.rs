@@ -129,8 +129,11 @@ impl Live {
         self.connections[index].receive = Receive::Starved;
         // Places that were closed while they waited are left in the queue, and cleared out before it grows by them.
         if self.starved.len() > 2 * self.connections.len() {
-            let mut waiting = std::mem::take(&mut self.starved);
-            waiting.retain(|id| self.is_starved(*id));
+            let (mut waiting, mut seen) =
+                (std::mem::take(&mut self.starved), vec![false; self.connections.len()]);
+            waiting.retain(|id| {
+                self.is_starved(*id) && !std::mem::replace(&mut seen[usize::from(id.index)], true)
+            });
             self.starved = waiting;
         }
         self.starved.push_back(self.id_of(index));
@@ -170,7 +173,10 @@ impl Live {
             return;
         };
         let connection = &mut self.connections[index];
-        debug_assert!(connection.fill.is_none() && block.missing() > 0, "one block at a time");
+        // The kernel may be writing to the block that is there: the other one goes, whoever asked for it.
+        if connection.fill.is_some() || block.missing() == 0 {
+            return;
+        }
         connection.fill = Some(Fill { block, in_flight: false });
         match connection.receive {
             Receive::Armed => self.push_cancel(Token::new(id, Kind::Receive)),

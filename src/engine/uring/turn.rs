@@ -14,8 +14,9 @@ use std::mem::MaybeUninit;
 impl Live {
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.buffers.provide(self.window());
-        self.feed_starved();
+        // Those that find no buffer are starved, of which the next step tells the pool (H16).
         self.arm_due();
+        self.feed_starved();
         self.set_alarm();
         self.watch_notified();
         if self.ring.has_queued() {
