@@ -1,17 +1,26 @@
 //! What must hold, whatever happens: the ledger follows each call from its caller to the kernel, to the server and back,
 //! and panics at the first word that does not fit.
 
+use crate::answer::Answer;
 use crate::rng::Rng;
+use crate::shrink::Cuts;
 use crate::trace::Trace;
-use respiral::Delivery;
 use respiral::error::{Error, Stage};
 use respiral::io::ConnectionId;
+use respiral::{Delivery, Value};
 use std::collections::BTreeMap;
+
+/// A socket, and whose it is.
+pub type Place = (usize, ConnectionId);
 
 /// What every part of the world shares.
 pub struct Context {
     pub now: u64,
     pub trace: Trace,
+    /// What a smaller run leaves out.
+    pub cuts: Cuts,
+    /// Calls that callers wanted to make.
+    pub asked: u64,
     pub ledger: Ledger,
     /// Chance on the server's side.
     pub rng: Rng,
@@ -35,7 +44,7 @@ struct Call {
     /// When its frame was written to a connection's log, as a number that only grows.
     entered: Option<u64>,
     /// Its first byte went to the kernel, of this socket.
-    accepted: Option<ConnectionId>,
+    accepted: Option<Place>,
     /// Its last byte went to the kernel.
     taken: bool,
     /// The engine has it, and it is not known how much of it the kernel took.
@@ -43,8 +52,8 @@ struct Call {
     /// When that became known.
     sent_at: Option<u64>,
     executed: u32,
-    refused: bool,
-    error_sent: bool,
+    /// What the server made of it: a value, or the text of an error.
+    answer: Option<Result<Value, String>>,
     end: Option<End>,
 }
 
@@ -54,8 +63,10 @@ pub struct Ledger {
     calls: BTreeMap<u64, Call>,
     entries: u64,
     /// The last entry that each connection was given to send.
-    last_handed: BTreeMap<u16, u64>,
+    last_handed: BTreeMap<(usize, u16), u64>,
     pub largest_frame: u64,
+    /// Something that is no RESP was sent, at some time.
+    pub garbage_sent: bool,
     pub counts: Counts,
 }
 
@@ -68,6 +79,11 @@ pub struct Counts {
     pub answered: u64,
     pub dropped: u64,
     pub executed: u64,
+    pub refused: u64,
+    /// Faults that struck.
+    pub faults: u64,
+    /// Virtual microseconds with faults.
+    pub time: u64,
     /// Blocks that came back filled.
     pub filled: u64,
 }
@@ -81,15 +97,14 @@ impl std::ops::AddAssign for Counts {
         self.answered += other.answered;
         self.dropped += other.dropped;
         self.executed += other.executed;
+        self.refused += other.refused;
+        self.faults += other.faults;
+        self.time += other.time;
         self.filled += other.filled;
     }
 }
 
 impl Ledger {
-    pub fn require(&self, holds: bool, what: impl FnOnce() -> String) {
-        assert!(holds, "{}", what());
-    }
-
     fn call(&mut self, id: u64) -> &mut Call {
         self.calls.get_mut(&id).unwrap_or_else(|| panic!("nobody made call {id}"))
     }
@@ -109,8 +124,7 @@ impl Ledger {
             sending: false,
             sent_at: None,
             executed: 0,
-            refused: false,
-            error_sent: false,
+            answer: None,
             end: None,
         };
         self.calls.insert(id, call);
@@ -138,6 +152,7 @@ impl Ledger {
 
     /// The caller has its outcome, or has left.
     pub fn end(&mut self, id: u64, now: u64, end: End) {
+        let garbage_sent = self.garbage_sent;
         let call = self.call(id);
         assert!(call.end.is_none(), "call {id} ends twice: {:?}, then {end:?}", call.end);
         match &end {
@@ -145,7 +160,11 @@ impl Ledger {
                 assert_eq!(call.executed, 1, "call {id} has a reply and was not run once");
             }
             End::Dropped => {}
-            End::Failed(error) => call.judge(id, now, error),
+            End::Failed(error) => {
+                let is_protocol = matches!(error, Error::Protocol(_));
+                assert!(!is_protocol || garbage_sent, "call {id}: nothing but RESP was sent: {error:?}");
+                call.judge(id, now, error);
+            }
         }
         let delivery = match &end {
             End::Failed(error) => Some(error.delivery()),
@@ -169,8 +188,9 @@ impl Ledger {
     // --- the wire
 
     /// The engine gets a frame to send.
-    pub fn handed(&mut self, id: u64, socket: ConnectionId) {
-        let last = self.last_handed.get(&socket.index).copied().unwrap_or(0);
+    pub fn handed(&mut self, id: u64, socket: Place) {
+        let connection = (socket.0, socket.1.index);
+        let last = self.last_handed.get(&connection).copied().unwrap_or(0);
         let call = self.call(id);
         assert!(call.end.is_none(), "call {id} is sent after its end (SYS-006): {:?}", call.end);
         assert_eq!(call.accepted, None, "call {id}, accepted, is sent again on {socket:?} (SYS-005)");
@@ -178,16 +198,16 @@ impl Ledger {
         let entry = call.entered.expect("written before it is sent");
         call.sending = true;
         assert!(entry > last, "call {id} is out of order on {socket:?}");
-        self.last_handed.insert(socket.index, entry);
+        self.last_handed.insert(connection, entry);
     }
 
     /// A new socket of a connection: the order begins again with what its forerunner did not take.
-    pub fn new_socket(&mut self, socket: ConnectionId) {
-        self.last_handed.remove(&socket.index);
+    pub fn new_socket(&mut self, socket: Place) {
+        self.last_handed.remove(&(socket.0, socket.1.index));
     }
 
     /// The kernel has taken the frame's first byte.
-    pub fn accepted(&mut self, id: u64, socket: ConnectionId) {
+    pub fn accepted(&mut self, id: u64, socket: Place) {
         let before = self.call(id).accepted.replace(socket);
         assert_eq!(before, None, "call {id} is accepted twice (SYS-005)");
     }
@@ -206,10 +226,14 @@ impl Ledger {
 
     // --- the server
 
-    pub fn executed(&mut self, id: u64) {
+    pub fn executed(&mut self, id: u64, answer: &Answer, resp3: bool) {
         self.counts.executed += 1;
         let call = self.call(id);
         call.executed += 1;
+        call.answer = Some(match answer {
+            Answer::Error(text) => Err(text.clone()),
+            answer => Ok(answer.expected(resp3)),
+        });
         assert_eq!(call.executed, 1, "call {id} is run twice (SYS-005, RECON-007)");
         assert!(call.taken, "call {id} is run before its last byte was taken");
         if let Some(End::Failed(error)) = &call.end {
@@ -222,12 +246,20 @@ impl Ledger {
         }
     }
 
-    pub fn refused(&mut self, id: u64) {
-        self.call(id).refused = true;
+    /// It is not run, and told so.
+    pub fn refused(&mut self, id: u64, text: String) {
+        self.counts.refused += 1;
+        self.call(id).answer = Some(Err(text));
     }
 
-    pub fn answered_error(&mut self, id: u64) {
-        self.call(id).error_sent = true;
+    /// The reply of a call is its own.
+    pub fn check_reply(&mut self, id: u64, value: &Value) {
+        let answer = &self.call(id).answer;
+        if answer.as_ref().is_none_or(|answer| answer.as_ref() != Ok(value)) {
+            let show = |text: String| text.chars().take(300).collect::<String>();
+            let (got, meant) = (show(format!("{value:?}")), show(format!("{answer:?}")));
+            panic!("call {id} has another's reply: {got} instead of {meant}");
+        }
     }
 }
 
@@ -237,7 +269,11 @@ impl Call {
         match error.delivery() {
             Delivery::NotExecuted => {
                 assert_eq!(self.executed, 0, "call {id} was run and is told it was not: {error:?}");
-                assert!(!self.taken || self.refused, "call {id} may run and is told it will not: {error:?}");
+                if let (Error::Server(error), Some(Err(text))) = (error, &self.answer) {
+                    assert_eq!(error.message(), text, "call {id} has another's refusal");
+                }
+                let refused = self.executed == 0 && matches!(self.answer, Some(Err(_)));
+                assert!(!self.taken || refused, "call {id} may run and is told it will not: {error:?}");
             }
             Delivery::MaybeExecuted => {
                 let cut = matches!(error, Error::Timeout(timeout) if timeout.stage == Stage::Writing);
@@ -246,7 +282,13 @@ impl Call {
                 let unknown = cut && (self.sending || self.sent_at >= due);
                 assert!(self.taken || unknown, "call {id} cannot have run (RECON-033): {error:?}");
             }
-            Delivery::Answered => assert!(self.error_sent, "nobody answered call {id}: {error:?}"),
+            Delivery::Answered => {
+                let Error::Server(error) = error else {
+                    panic!("no server's answer to call {id}: {error:?}")
+                };
+                let meant = self.answer.as_ref().and_then(|answer| answer.as_ref().err());
+                assert_eq!(Some(error.message()), meant.map(String::as_str), "call {id} has another's error");
+            }
         }
         if let Error::Timeout(timeout) = error
             && timeout.command.is_none()

@@ -1,10 +1,10 @@
 //! The network and the kernel: plays the engine's side of [`respiral::io`] over a virtual clock. It takes as much of a
 //! send as it likes, cuts what arrives anywhere, and tells what happened in any order that the contract allows.
 
-use crate::checkers::Context;
+use crate::checkers::{Context, Place};
 use crate::plan::{NetPlan, Plan};
 use crate::rng::Rng;
-use crate::server::Server;
+use crate::servers::Servers;
 use crate::socket::{Link, Socket, Stage};
 use crate::trace::{describe, name};
 use respiral::buf::{BufferPool, Segment};
@@ -24,7 +24,7 @@ pub enum Event {
     Take(ConnectionId),
     /// The kernel tells that the send is over.
     Sent(ConnectionId),
-    /// Bytes reach the server.
+    /// Bytes reach the servers.
     Arrive(ConnectionId),
     /// Bytes reach the client.
     Deliver(ConnectionId),
@@ -44,6 +44,8 @@ pub struct Weather {
 }
 
 pub struct Net {
+    /// The thread whose kernel this is.
+    owner: usize,
     pub plan: NetPlan,
     pub weather: Weather,
     rng: Rng,
@@ -57,6 +59,8 @@ pub struct Net {
     /// The newest socket of each connection.
     newest: BTreeMap<u16, u32>,
     pub connects: u64,
+    /// Those that succeeded.
+    pub opened: u64,
     pub closes: u64,
     pub look_ups: u64,
     /// The next piece that is delivered is as long as this says.
@@ -64,8 +68,12 @@ pub struct Net {
 }
 
 impl Net {
-    pub fn new(plan: &Plan, rng: Rng, pool: BufferPool) -> Self {
+    /// A name has so many at most.
+    pub const ADDRESSES_MAX: u64 = 3;
+
+    pub fn new(owner: usize, plan: &Plan, rng: Rng, pool: BufferPool) -> Self {
         Self {
+            owner,
             plan: plan.net.clone(),
             weather: Weather::default(),
             rng,
@@ -77,6 +85,7 @@ impl Net {
             starved: VecDeque::new(),
             newest: BTreeMap::new(),
             connects: 0,
+            opened: 0,
             closes: 0,
             look_ups: 0,
             cut: None,
@@ -97,8 +106,23 @@ impl Net {
         self.schedule(now + delay, event);
     }
 
+    fn place(&self, id: ConnectionId) -> Place {
+        (self.owner, id)
+    }
+
+    /// What passes at once, and when more does.
+    fn pace(&mut self, is_slow: bool) -> usize {
+        let most = if is_slow { 8 } else { self.plan.piece_max };
+        self.rng.range(1..=most as u64) as usize
+    }
+
+    fn next_piece(&mut self, now: u64, is_slow: bool, event: Event) {
+        let wait = if is_slow { self.plan.delay_max } else { 0 };
+        self.soon(now + wait, event);
+    }
+
     fn tell(&mut self, context: &mut Context, completion: Completion) {
-        context.trace.note(context.now, || format!("  kernel: {}", describe(&completion)));
+        context.trace.note(context.now, || format!("  kernel of {}: {}", self.owner, describe(&completion)));
         self.inbox.push_back(completion);
     }
 
@@ -108,7 +132,9 @@ impl Net {
         let now = context.now;
         match op {
             Op::Resolve { id, host, .. } => {
-                context.trace.note(now, || format!("core: resolve {host} for {}", name(id)));
+                context
+                    .trace
+                    .note(now, || format!("core of {}: resolve {host} for {}", self.owner, name(id)));
                 self.look_ups += 1;
                 self.newest.insert(id.index, id.generation);
                 let delay = if self.weather.slow_names { 400_000 } else { self.plan.delay_max };
@@ -116,11 +142,11 @@ impl Net {
                 self.schedule(at, Event::Resolve(id));
             }
             Op::Connect { id, address, .. } => {
-                context.trace.note(now, || format!("core: connect {}", name(id)));
+                context.trace.note(now, || format!("core of {}: connect {}", self.owner, name(id)));
                 self.connects += 1;
                 self.newest.insert(id.index, id.generation);
-                context.ledger.new_socket(id);
-                let before = self.sockets.insert(id, Socket::new(address_of(&address)));
+                context.ledger.new_socket(self.place(id));
+                let before = self.sockets.insert(id, Socket::new(address_of(&address), now));
                 assert!(before.is_none(), "{} is used twice", name(id));
                 let forerunner = self
                     .sockets
@@ -132,17 +158,21 @@ impl Net {
             Op::Send { id, data } => {
                 context.trace.note(now, || {
                     format!(
-                        "core: send {} bytes on {}",
+                        "core of {}: send {} bytes on {}",
+                        self.owner,
                         data.iter().map(|s| s.len()).sum::<usize>(),
                         name(id)
                     )
                 });
+                let place = self.place(id);
                 let socket = self.sockets.get_mut(&id).expect("a send on a socket that exists");
-                socket.hand(id, data, context);
+                socket.hand(place, data, context);
                 self.soon(now, Event::Take(id));
             }
             Op::Fill { id, mut block } => {
-                context.trace.note(now, || format!("core: fill {} bytes on {}", block.missing(), name(id)));
+                context.trace.note(now, || {
+                    format!("core of {}: fill {} bytes on {}", self.owner, block.missing(), name(id))
+                });
                 assert!(block.missing() > 0, "a block with nothing missing");
                 let received = |c: &Completion| c.id() == id && matches!(c, Completion::Received { .. });
                 if let Some(at) = self.inbox.iter().position(received) {
@@ -165,11 +195,18 @@ impl Net {
                 }
             }
             Op::Close { id } => {
-                context.trace.note(now, || format!("core: close {}", name(id)));
+                context.trace.note(now, || format!("core of {}: close {}", self.owner, name(id)));
                 let socket = self.sockets.get_mut(&id).expect("only sockets are closed");
                 assert!(!std::mem::replace(&mut socket.closing, true), "{} is closed twice", name(id));
                 self.closes += 1;
-                let at = now + self.rng.range(0..=self.plan.close_lag_max);
+                let cut = socket.cut_call();
+                let mut at = now + self.rng.range(0..=self.plan.close_lag_max);
+                if let Some(deadline) = cut.and_then(|call| context.ledger.deadline(call))
+                    && self.rng.coin()
+                {
+                    // Its deadline passes first.
+                    at = at.max(deadline + 1).min(now + 3 * self.plan.unit());
+                }
                 self.schedule(at, Event::Close(id));
             }
         }
@@ -178,7 +215,7 @@ impl Net {
     // --- what happens
 
     /// Everything that is due.
-    pub fn run(&mut self, context: &mut Context, server: &mut Server) {
+    pub fn run(&mut self, context: &mut Context, servers: &mut Servers) {
         self.feed_starved(context.now);
         while let Some(entry) = self.events.first_entry() {
             if entry.key().0 > context.now {
@@ -186,13 +223,13 @@ impl Net {
             }
             let event = entry.remove();
             match event {
-                Event::Resolve(id) => self.resolve(id, context),
-                Event::Connect(id) => self.connect(id, context, server),
-                Event::Take(id) => self.take(id, context, server),
+                Event::Resolve(id) => self.resolve(id, context, servers),
+                Event::Connect(id) => self.connect(id, context, servers),
+                Event::Take(id) => self.take(id, context, servers),
                 Event::Sent(id) => self.end_send(id, context),
-                Event::Arrive(id) => self.arrive(id, context, server),
-                Event::Deliver(id) => self.deliver(id, context, server),
-                Event::Close(id) => self.close(id, context, server),
+                Event::Arrive(id) => self.arrive(id, context, servers),
+                Event::Deliver(id) => self.deliver(id, context, servers),
+                Event::Close(id) => self.close(id, context, servers),
                 Event::Stale(id) => self.say_stale(id, context),
             }
         }
@@ -210,45 +247,47 @@ impl Net {
         !self.starved.is_empty()
     }
 
-    fn resolve(&mut self, id: ConnectionId, context: &mut Context) {
+    fn resolve(&mut self, id: ConnectionId, context: &mut Context, servers: &Servers) {
         if self.weather.loses_names {
             let failure = ConnectionFailure::Resolve("no such host".into());
             return self.tell(context, Completion::Failed { id, failure });
         }
         // Sometimes dead addresses stand before the live one.
-        let dead = self.rng.pick(&[0, 0, 0, 1, 2]);
-        let last = (0..dead).map(|_| 2).chain([1]);
-        let addresses = last.map(|host| SocketAddr::from(([10, 0, 0, host], 6379))).collect();
+        let dead = self.rng.pick(&[0, 0, 0, 1, Self::ADDRESSES_MAX - 1]);
+        let hosts = (0..dead).map(|_| Servers::DEAD).chain([servers.primary()]);
+        let addresses = hosts.map(|host| SocketAddr::from(([10, 0, 0, host], 6379))).collect();
         self.tell(context, Completion::Resolved { id, addresses });
     }
 
-    fn connect(&mut self, id: ConnectionId, context: &mut Context, server: &mut Server) {
+    fn connect(&mut self, id: ConnectionId, context: &mut Context, servers: &mut Servers) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         if socket.is_closed() || socket.stage != Stage::Connecting || self.weather.swallows_connects {
             return;
         }
-        if !server.up || self.weather.refuses || socket.host != 1 {
+        if !servers.is_up(socket.host) || self.weather.refuses {
             socket.stage = Stage::Failed;
             return self
                 .tell(context, Completion::Failed { id, failure: ConnectionFailure::from_errno(111) });
         }
         socket.stage = Stage::Open;
-        socket.session = Some(server.open());
+        self.opened += 1;
+        socket.session = Some(servers.open(self.owner, socket.host));
         self.tell(context, Completion::Connected { id });
     }
 
-    fn take(&mut self, id: ConnectionId, context: &mut Context, server: &mut Server) {
+    fn take(&mut self, id: ConnectionId, context: &mut Context, servers: &mut Servers) {
+        let place = self.place(id);
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         if let Some(count) = socket.spring(&mut self.rng) {
             // What is taken may still arrive before the connection breaks, or not.
-            socket.take(id, count, usize::MAX, context);
+            socket.take(place, count, usize::MAX, context);
             if self.rng.coin() {
-                return self.end_stream(id, context, server);
+                return self.end_stream(id, context, servers);
             }
-            return self.reset(id, context, server);
+            return self.reset(id, context, servers);
         }
         let most = self.rng.range(1..=self.plan.take_max as u64) as usize;
-        let Some(left) = socket.take(id, most, self.plan.send_buffer, context) else { return };
+        let Some(left) = socket.take(place, most, self.plan.send_buffer, context) else { return };
         if left == 0 {
             let at = context.now + self.rng.range(0..=self.plan.sent_lag_max);
             self.schedule(at, Event::Sent(id));
@@ -265,7 +304,7 @@ impl Net {
         }
     }
 
-    fn arrive(&mut self, id: ConnectionId, context: &mut Context, server: &mut Server) {
+    fn arrive(&mut self, id: ConnectionId, context: &mut Context, servers: &mut Servers) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         let Some(session) = socket.session else { return };
         if socket.to_server.is_empty() || socket.up == Link::Lost {
@@ -277,22 +316,24 @@ impl Net {
             }
             socket.up = Link::Good;
         }
-        if socket.to_client.len() > server.plan.unread_max && !socket.is_closed() {
+        if socket.to_client.len() > servers.plan.unread_max && !socket.is_closed() {
             // The server writes before it reads on; `deliver` comes back here.
             return;
         }
-        let piece = self.rng.range(1..=self.plan.piece_max as u64) as usize;
+        // How the client's bytes come to a server makes no difference to the client, save when they stop.
+        let slow = socket.slow_until > context.now;
+        let piece = self.rng.range(1..=if slow { 8 } else { 2000 }) as usize;
         let length = piece.min(socket.to_server.len());
         let bytes: Vec<u8> = socket.to_server.drain(..length).collect();
         let mut out = Vec::new();
-        server.receive(session, &bytes, context, &mut out);
+        servers.receive(session, &bytes, context, &mut out);
         if !socket.is_closed() {
             socket.to_client.extend(out);
         }
         let more = !socket.to_server.is_empty();
         let blocked = socket.outgoing.is_some();
         if more {
-            self.soon(context.now, Event::Arrive(id));
+            self.next_piece(context.now, slow, Event::Arrive(id));
         }
         if blocked {
             self.soon(context.now, Event::Take(id));
@@ -300,12 +341,12 @@ impl Net {
         self.soon(context.now, Event::Deliver(id));
     }
 
-    pub fn deliver(&mut self, id: ConnectionId, context: &mut Context, server: &mut Server) {
+    pub fn deliver(&mut self, id: ConnectionId, context: &mut Context, servers: &mut Servers) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         if socket.is_closed() || socket.stage != Stage::Open || socket.down == Link::Lost {
             return;
         }
-        let held = socket.session.map_or(0, |session| server.held_until(session));
+        let held = socket.session.map_or(0, |session| servers.held_until(session));
         let stalled = if let Link::Stalled(until) = socket.down { until } else { 0 };
         if held.max(stalled) > context.now {
             return self.schedule(held.max(stalled), Event::Deliver(id));
@@ -318,7 +359,9 @@ impl Net {
             }
             return;
         }
-        let chance = self.rng.range(1..=self.plan.piece_max as u64) as usize;
+        let slow = socket.slow_until > context.now;
+        let chance = self.pace(slow);
+        let Some(socket) = self.sockets.get_mut(&id) else { return };
         if let Some(mut block) = socket.block.take() {
             // Strings that are received so are long: pieces are, too.
             let length =
@@ -327,7 +370,7 @@ impl Net {
             block.copy(&bytes);
             context.ledger.counts.filled += 1;
             self.tell(context, Completion::Filled { id, block });
-            self.soon(context.now, Event::Deliver(id));
+            self.next_piece(context.now, slow, Event::Deliver(id));
             return self.soon(context.now, Event::Arrive(id));
         }
         let Some(mut buffer) = self.pool.take_free() else {
@@ -345,13 +388,13 @@ impl Net {
         let more = !socket.to_client.is_empty() || socket.ended;
         self.tell(context, Completion::Received { id, segment: buffer.filled(length) });
         if more {
-            self.soon(context.now, Event::Deliver(id));
+            self.next_piece(context.now, slow, Event::Deliver(id));
         }
         self.soon(context.now, Event::Arrive(id));
     }
 
     /// The answer to a close: the send's count first, then the last word. What was taken may still arrive (H26).
-    fn close(&mut self, id: ConnectionId, context: &mut Context, server: &mut Server) {
+    fn close(&mut self, id: ConnectionId, context: &mut Context, servers: &mut Servers) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         if socket.stage == Stage::Connecting && self.rng.coin() {
             let failure = ConnectionFailure::from_errno(125);
@@ -373,7 +416,7 @@ impl Net {
         let done: Vec<_> = self.sockets.iter().filter(|(_, s)| s.is_over()).map(|(id, _)| *id).collect();
         for id in done {
             if let Some(session) = self.sockets.remove(&id).and_then(|socket| socket.session) {
-                server.end(session);
+                servers.end(session);
             }
         }
     }
@@ -395,13 +438,13 @@ impl Net {
     }
 
     /// The connection breaks: what was not delivered is lost.
-    pub fn reset(&mut self, id: ConnectionId, context: &mut Context, server: &mut Server) {
+    pub fn reset(&mut self, id: ConnectionId, context: &mut Context, servers: &mut Servers) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         if socket.stage != Stage::Open {
             return;
         }
         if let Some(session) = socket.break_off() {
-            server.end(session);
+            servers.end(session);
         }
         // The send's end is told before, soon, or only when the socket is closed.
         if self.rng.coin() {
@@ -414,10 +457,10 @@ impl Net {
     }
 
     /// The server ends the connection after what it has written.
-    pub fn end_stream(&mut self, id: ConnectionId, context: &mut Context, server: &mut Server) {
+    pub fn end_stream(&mut self, id: ConnectionId, context: &mut Context, servers: &mut Servers) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         if let Some(session) = socket.session.take() {
-            server.end(session);
+            servers.end(session);
         }
         socket.to_server.clear();
         socket.ended = true;
@@ -427,13 +470,13 @@ impl Net {
     }
 
     /// Faults end: what hangs goes on, and what cannot is broken off, as a peer that forgot the connection does.
-    pub fn heal(&mut self, context: &mut Context, server: &mut Server) {
+    pub fn heal(&mut self, context: &mut Context, servers: &mut Servers) {
         self.weather = Weather::default();
         let ids: Vec<_> = self.sockets.keys().copied().collect();
         for id in ids {
             let socket = &self.sockets[&id];
             if socket.up == Link::Lost || socket.down == Link::Lost {
-                self.reset(id, context, server);
+                self.reset(id, context, servers);
             } else if socket.stage == Stage::Connecting {
                 self.schedule(context.now, Event::Connect(id));
             }

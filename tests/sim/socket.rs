@@ -1,10 +1,9 @@
 //! One socket: the kernel's send buffer, the bytes on their way, and which calls they belong to.
 
-use crate::checkers::Context;
+use crate::checkers::{Context, Place};
 use crate::rng::Rng;
 use crate::wire;
 use respiral::buf::{Block, Transmit};
-use respiral::io::ConnectionId;
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +51,8 @@ struct Frame {
 
 pub struct Socket {
     pub host: u8,
+    /// When it was asked for.
+    pub begun: u64,
     pub stage: Stage,
     pub closing: bool,
     /// The server's name for it.
@@ -67,6 +68,8 @@ pub struct Socket {
     pub ended: bool,
     /// The kernel takes nothing more.
     pub deaf: bool,
+    /// Until then it carries a few bytes at a time.
+    pub slow_until: u64,
     /// Frames that are not wholly taken, in order; the last may be cut.
     frames: VecDeque<Frame>,
     /// The next send breaks so many bytes before or after the end of a frame.
@@ -78,9 +81,10 @@ pub struct Socket {
 }
 
 impl Socket {
-    pub fn new(host: u8) -> Self {
+    pub fn new(host: u8, begun: u64) -> Self {
         Self {
             host,
+            begun,
             stage: Stage::Connecting,
             closing: false,
             session: None,
@@ -92,6 +96,7 @@ impl Socket {
             down: Link::Good,
             ended: false,
             deaf: false,
+            slow_until: 0,
             frames: VecDeque::new(),
             trap: None,
             rest: Vec::new(),
@@ -114,7 +119,7 @@ impl Socket {
     }
 
     /// The engine gets a send.
-    pub fn hand(&mut self, id: ConnectionId, data: Transmit, context: &mut Context) {
+    pub fn hand(&mut self, id: Place, data: Transmit, context: &mut Context) {
         assert!(self.stage != Stage::Connecting, "a send before the socket is connected");
         assert!(!self.closing && !self.is_closed(), "a send after the close");
         assert!(self.outgoing.is_none(), "two sends on one socket (H28)");
@@ -150,13 +155,7 @@ impl Socket {
     }
 
     /// The kernel takes up to `most` bytes; what is left of the send. `None` when there is nothing to take.
-    pub fn take(
-        &mut self,
-        id: ConnectionId,
-        most: usize,
-        capacity: usize,
-        context: &mut Context,
-    ) -> Option<usize> {
+    pub fn take(&mut self, id: Place, most: usize, capacity: usize, context: &mut Context) -> Option<usize> {
         let outgoing = self.outgoing.as_mut()?;
         if self.stage != Stage::Open || self.deaf || outgoing.taken == outgoing.length {
             return None;
@@ -191,13 +190,18 @@ impl Socket {
         Some(end.saturating_add_signed(offset).saturating_sub(self.taken) as usize)
     }
 
+    /// The call whose frame is taken in part.
+    pub fn cut_call(&self) -> Option<u64> {
+        self.frames.iter().find(|frame| frame.start < self.taken && self.taken < frame.end)?.call
+    }
+
     /// The kernel takes `count` bytes and then no more.
-    pub fn cut(&mut self, id: ConnectionId, count: usize, context: &mut Context) {
+    pub fn cut(&mut self, id: Place, count: usize, context: &mut Context) {
         self.take(id, count, usize::MAX, context);
         self.deaf = true;
     }
 
-    fn account(&mut self, id: ConnectionId, count: u64, context: &mut Context) {
+    fn account(&mut self, id: Place, count: u64, context: &mut Context) {
         let before = self.taken - count;
         for frame in &self.frames {
             if frame.start >= self.taken {

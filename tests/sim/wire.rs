@@ -1,59 +1,4 @@
-//! Commands as they lie on the wire: made by callers, cut out again by the model server and by the checkers.
-//!
-//! Every command of a caller has its call's number as its first argument, and every reply repeats it. That is how a
-//! reply, an execution or a byte is known to belong to a call.
-
-use respiral::buf::Log;
-use respiral::resp::Encoder;
-
-/// What a caller asks for.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Command {
-    /// `ECHO id size`: a string of at least `size` bytes.
-    Echo { size: usize },
-    /// `LIST id count`: an array.
-    List { count: usize },
-    /// `MAP id count`: a map in RESP3, an array in RESP2.
-    Map { count: usize },
-    /// `GET id key`.
-    Get { key: u8 },
-    /// `SET id key value`.
-    Set { key: u8, size: usize },
-    /// `INCR id key`.
-    Incr { key: u8 },
-    /// `FAIL id`: runs and answers an error.
-    Fail,
-}
-
-impl Command {
-    pub fn encode(&self, id: u64, log: &mut Log) {
-        let mut encoder = Encoder::new(log);
-        let (name, count): (&[u8], _) = match self {
-            Command::Echo { .. } => (b"ECHO", 3),
-            Command::List { .. } => (b"LIST", 3),
-            Command::Map { .. } => (b"MAP", 3),
-            Command::Get { .. } => (b"GET", 3),
-            Command::Set { .. } => (b"SET", 4),
-            Command::Incr { .. } => (b"INCR", 3),
-            Command::Fail => (b"FAIL", 2),
-        };
-        encoder.begin(count);
-        encoder.arg(name);
-        encoder.uint(id);
-        match self {
-            Command::Echo { size: n } | Command::List { count: n } | Command::Map { count: n } => {
-                encoder.uint(*n as u64);
-            }
-            Command::Get { key } | Command::Incr { key } => encoder.arg(&[b'a' + key]),
-            Command::Set { key, size } => {
-                encoder.arg(&[b'a' + key]);
-                encoder.arg(&vec![b'v'; *size]);
-            }
-            Command::Fail => {}
-        }
-        assert!(encoder.is_whole());
-    }
-}
+//! The client's stream, cut into frames again by the model servers and by the checkers.
 
 /// The first whole frame in `bytes`: its length and its words.
 pub fn parse(bytes: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
@@ -90,9 +35,4 @@ fn number(bytes: &[u8], at: &mut usize, kind: u8) -> Option<usize> {
     let end = rest.windows(2).position(|pair| pair == b"\r\n")?;
     *at += end + 2;
     std::str::from_utf8(&rest[1..end]).ok()?.parse().ok()
-}
-
-/// A text of which no two neighbouring pieces look alike.
-pub fn filler(size: usize) -> String {
-    (0..size).map(|at| char::from(b'a' + (at % 23) as u8)).collect()
 }

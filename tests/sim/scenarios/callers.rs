@@ -1,9 +1,9 @@
 //! Callers that leave, wait and run out of time.
 
 use super::*;
+use crate::parts::Command;
 use crate::plan::SECOND;
 use crate::socket::Link;
-use crate::wire::Command;
 use respiral::Error;
 use respiral::error::Stage;
 
@@ -16,15 +16,15 @@ fn f07_a_caller_leaves_at_any_time() {
         plan.net.piece_max = 20;
         plan.net.take_max = 10;
         let mut world = connected(plan);
-        let gone = world.call(Command::Incr { key: 1 });
+        let gone = world.call(Command::incr(1));
         world.run_for(delay * 37);
         if world.context.ledger.outcome(gone).is_none() {
             world.drop_call(gone);
         }
-        let next = world.call(Command::Incr { key: 1 });
+        let next = world.call(Command::incr(1));
         world.run_for(100_000);
         assert!(world.has_reply(next), "dropped after {delay}");
-        assert_eq!(world.machine.held(), (0, 0, 0));
+        assert_eq!(world.threads[0].machine.held(), (0, 0, 0));
         ran += world.runs(gone);
     }
     assert!((10..60).contains(&ran), "some left before their command was sent, some after: {ran}");
@@ -49,8 +49,8 @@ fn f07_a_thousand_drops() {
 fn conn031_the_command_timeout() {
     let mut world = connected(Plan::calm());
     let id = world.socket();
-    world.net.sockets.get_mut(&id).expect("open").down = Link::Lost;
-    let call = world.call(Command::Incr { key: 0 });
+    world.open_socket(id).down = Link::Lost;
+    let call = world.call(Command::incr(0));
     let begun = world.context.now;
     world.run_for(10 * SECOND - 1);
     assert_eq!(world.context.ledger.outcome(call), None);
@@ -68,8 +68,8 @@ fn conn040_a_limit_of_one() {
     let mut plan = Plan::calm();
     plan.client.in_flight_max = 1;
     let mut world = connected(plan);
-    let calls: Vec<u64> = (0..10).map(|_| world.call(Command::Incr { key: 0 })).collect();
-    let late = world.call_within(Command::Incr { key: 0 }, Some(1000));
+    let calls: Vec<u64> = (0..10).map(|_| world.call(Command::incr(0))).collect();
+    let late = world.call_within(Command::incr(0), Some(1000));
     world.run_for(1_001);
     match world.context.ledger.outcome(late) {
         Some(End::Failed(Error::Timeout(error))) => assert_eq!(error.stage, Stage::WaitingForCapacity),
@@ -77,7 +77,7 @@ fn conn040_a_limit_of_one() {
     }
     world.run_for(100_000);
     assert!(calls.iter().all(|call| world.has_reply(*call)));
-    let ran: Vec<&String> = world.server.log.iter().filter(|line| line.starts_with("INCR")).collect();
+    let ran: Vec<&String> = world.servers.log.iter().filter(|line| line.starts_with("INCR")).collect();
     let expected: Vec<String> = calls.iter().map(|call| format!("INCR {call}")).collect();
     assert_eq!(ran, expected.iter().collect::<Vec<_>>());
 }
@@ -90,11 +90,14 @@ fn h21_callers_keep_everything() {
         plan.buffers = (count, 4096);
         plan.crowd.keep_max = 1000 * SECOND;
         let mut world = connected(plan);
-        let calls: Vec<u64> = (0..60).map(|_| world.call(Command::Echo { size: 2000 })).collect();
+        let calls: Vec<u64> = (0..60).map(|_| world.call(Command::echo(2000))).collect();
         world.run_for(SECOND);
         assert!(calls.iter().all(|call| world.has_reply(*call)));
-        assert!(world.pool.lent() * 2 <= usize::from(count), "callers hold at most half of {count}");
+        assert!(
+            world.threads[0].pool.lent() * 2 <= usize::from(count),
+            "callers hold at most half of {count}"
+        );
         world.run_for(2000 * SECOND);
-        assert_eq!(world.pool.lent(), 0);
+        assert_eq!(world.threads[0].pool.lent(), 0);
     }
 }

@@ -8,6 +8,7 @@ mod setup;
 
 use crate::checkers::End;
 use crate::plan::Plan;
+use crate::socket::Socket;
 use crate::trace::Trace;
 use crate::world::World;
 use respiral::Delivery;
@@ -17,21 +18,21 @@ use respiral::io::ConnectionId;
 fn connected(plan: Plan) -> World {
     let mut world = unconnected(plan);
     world.run_for(50_000);
-    assert_eq!(world.connected, Some(Ok(())));
+    assert_eq!(world.threads[0].connected, Some(Ok(())));
     world
 }
 
 fn unconnected(plan: Plan) -> World {
     let show = std::env::var_os("TRACE").is_some();
     let mut world = World::new(plan, Trace { show, ..Trace::default() });
-    world.listener = Some(world.machine.listen(64));
+    world.threads[0].listener = Some(world.threads[0].machine.listen(64));
     world
 }
 
 impl World {
     /// The one open socket.
     fn socket(&self) -> ConnectionId {
-        let open = self.net.open_sockets();
+        let open = self.threads[0].net.open_sockets();
         assert_eq!(open.len(), 1, "one open socket: {open:?}");
         open[0]
     }
@@ -54,11 +55,21 @@ impl World {
             let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
             crate::wire::call_of(&words) == Some(call)
         };
-        self.server.log.iter().filter(own).count()
+        self.servers.log.iter().filter(own).count()
     }
 
-    fn reset(&mut self) {
+    fn open_socket(&mut self, id: ConnectionId) -> &mut Socket {
+        self.threads[0].net.sockets.get_mut(&id).expect("open")
+    }
+
+    fn break_all_sockets(&mut self) {
+        for id in self.threads[0].net.open_sockets() {
+            self.reset(0, id);
+        }
+    }
+
+    fn break_socket(&mut self) {
         let id = self.socket();
-        self.net.reset(id, &mut self.context, &mut self.server);
+        self.reset(0, id);
     }
 }
