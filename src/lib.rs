@@ -75,6 +75,10 @@
 #![cfg_attr(not(feature = "engine"), allow(dead_code))]
 
 // Layers, lowest first. A file imports only from layers above it in this list (tests/tidy.rs).
+#[macro_use]
+#[doc(hidden)]
+pub mod planted;
+
 pub mod buf;
 pub mod client;
 pub mod command;

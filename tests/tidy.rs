@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Some names are reserved for parts to come.
 const LAYERS: &[&[&str]] = &[
-    &["error", "id", "time", "rng"],
+    &["error", "id", "time", "rng", "planted"],
     &["buf"],
     &["io"],
     &["resp"],

@@ -301,7 +301,8 @@ impl Log {
     fn is_last_done(&mut self) -> bool {
         let (end, most) = (self.end, self.chunk_size);
         let Some(last) = self.chunks.back_mut() else { return false };
-        if Rc::strong_count(&last.chunk) == 1 && last.chunk.capacity <= most && last.chunk.lent.is_none() {
+        let is_unread = Rc::strong_count(&last.chunk) == 1 || planted!(MemoryReused);
+        if is_unread && last.chunk.capacity <= most && last.chunk.lent.is_none() {
             last.start = end;
             (self.tail, self.left) = (last.chunk.pointer, last.chunk.capacity);
             return false;

@@ -202,7 +202,7 @@ impl ClientMachine {
         if self.state != State::Open {
             return Poll::Ready(Err(Error::Closed(Delivery::NotExecuted)));
         }
-        if self.roster.all_up() {
+        if self.roster.all_up() || planted!(EagerTooEarly) && self.roster.any_up() {
             return Poll::Ready(Ok(()));
         }
         if self.attempts.failed > since
@@ -294,7 +294,7 @@ impl ClientMachine {
                 if let Some(place) = self.tickets.place(ticket) {
                     *place = Place::Waiting;
                 }
-                let at = self.waiting.partition_point(|(other, _)| *other < turn);
+                let at = self.waiting.partition_point(|(other, _)| *other < turn || planted!(LineDisordered));
                 self.waiting.insert(at, (turn, ticket));
                 self.in_line += 1;
                 self.demand = true;
@@ -315,7 +315,7 @@ impl ClientMachine {
                 && let Place::Granted { connection, turn } = *place
             {
                 *place = Place::Passed { turn };
-                self.reserved[usize::from(connection)] -= 1;
+                self.reserved[usize::from(connection)] -= usize::from(!planted!(PlaceKept));
             }
         }
         self.called = called;
@@ -418,7 +418,9 @@ impl ClientMachine {
             }
             Place::Granted { connection, .. } => {
                 self.reserved[usize::from(connection)] -= 1;
-                self.grant();
+                if !planted!(TurnLost) {
+                    self.grant();
+                }
             }
             Place::Entered { connection, number } => {
                 self.roster.touch(connection.into());
@@ -519,12 +521,13 @@ impl ClientMachine {
             Event::Lost(error) => {
                 tracing::info!(endpoint = connection.endpoint(), index, %error, "connection lost");
                 // RECON-011: the replacement starts at once.
-                self.demand = true;
+                self.demand = !planted!(NotReplaced);
             }
             Event::Failed(error) => {
                 tracing::info!(endpoint = connection.endpoint(), index, %error, "connection attempt failed");
                 connection.give_up(&error, &mut receiver!(self));
                 self.heal_at = now.checked_add(HEAL_AFTER);
+                self.demand |= planted!(DialsForEver);
                 self.attempts.failed += 1;
                 self.attempts.error = Some(error.clone());
                 self.wakers.append(&mut self.attempts.wakers);
@@ -538,7 +541,7 @@ impl ClientMachine {
 
     /// Calls in line have nothing to wait for when no connection is up or on its way.
     fn fail_waiting(&mut self, error: &Error) {
-        if self.demand || !self.roster.all_down() {
+        if self.demand || !self.roster.all_down() || planted!(LineForgotten) {
             return;
         }
         while let Some((_, ticket)) = self.waiting.pop_front() {
@@ -554,6 +557,9 @@ impl ClientMachine {
     fn finish_close(&mut self) {
         self.state = State::Closed;
         for ticket in self.tickets.pending() {
+            if planted!(CallersForgotten) {
+                break;
+            }
             let error = Error::Closed(Delivery::NotExecuted);
             self.tickets.fail(ticket, error, &mut self.wakers);
         }

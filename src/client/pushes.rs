@@ -61,6 +61,9 @@ impl Pushes {
                 queue.dropped += 1;
             }
             queue.messages.push_back(message.clone());
+            if planted!(PushTwice) {
+                queue.messages.push_back(message.clone());
+            }
             wakers.extend(queue.waker.take());
         }
     }

@@ -135,7 +135,7 @@ impl Tickets {
     #[inline]
     fn release(&mut self, index: u32) {
         let ticket = &mut self.entries[index as usize];
-        ticket.generation = ticket.generation.wrapping_add(1);
+        ticket.generation = ticket.generation.wrapping_add(u32::from(!planted!(TicketReused)));
         ticket.place = Place::Free;
         ticket.link = self.free;
         self.free = index;
@@ -177,7 +177,9 @@ impl Tickets {
         ticket.place = Place::Done;
         // There is none yet: nothing is dropped.
         std::mem::forget(ticket.reply.replace(payload()));
-        if let Some(waker) = ticket.waker.take() {
+        if let Some(waker) = ticket.waker.take()
+            && !(planted!(WakeLost) && wakers.len() == 1)
+        {
             wakers.push(waker);
         }
         let batch = ticket.link;
@@ -243,7 +245,7 @@ impl Tickets {
 
     /// When the next call expires, or the rest after the last pass is over.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let deadline = self.deadlines.next()?;
+        let deadline = self.deadlines.next().filter(|_| !planted!(TimerLost) || self.live < 3)?;
         Some(self.rests_until.map_or(deadline, |until| deadline.max(until)))
     }
 
@@ -251,7 +253,10 @@ impl Tickets {
     /// pass over all tickets finds them, however many they are; the next follows after a rest, so that passes take a few
     /// per cent of the time when many calls expire one after the other.
     pub fn expired(&mut self, now: Instant) -> Vec<(TicketId, Duration)> {
-        if self.next_deadline().is_none_or(|deadline| deadline > now) {
+        if self
+            .next_deadline()
+            .is_none_or(|deadline| deadline > now || planted!(DeadlineLate) && deadline == now)
+        {
             return Vec::new();
         }
         self.rests_until = now.checked_add(Self::REST * (self.entries.len() as u32).saturating_sub(1000));

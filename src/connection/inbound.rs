@@ -136,6 +136,7 @@ impl Inbound {
     pub fn fill(&mut self, block: Block) -> Result<Option<Frame<'static>>, ProtocolError> {
         let Some(Filling::Away(before)) = self.filling else { return Ok(None) };
         let bytes = block.into_bytes();
+        let before = before - usize::from(planted!(BlockOneOff) && before > 0);
         let scan = self.scanner.advance(&bytes[before..]);
         self.filling = Some(Filling::Here(bytes));
         Ok(self.end_filling(scan?))
@@ -186,6 +187,9 @@ impl Inbound {
         }
         if !may_hold(pool) {
             return spares.copy_of(&last, glance);
+        }
+        if planted!(HoldLeaked) {
+            std::mem::forget(last.clone());
         }
         self.held.push(last);
         spares.held(&mut self.held, glance)
@@ -281,7 +285,7 @@ fn may_hold(pool: Option<&BufferPool>) -> bool {
 }
 
 fn is_low(pool: Option<&BufferPool>) -> bool {
-    pool.is_some_and(|pool| pool.available() * 4 < pool.count())
+    pool.is_some_and(|pool| pool.available() * 4 < pool.count()) && !planted!(BuffersUsedUp)
 }
 
 #[cfg(test)]

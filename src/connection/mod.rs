@@ -148,8 +148,10 @@ impl Connection {
     #[inline]
     pub fn has_room(&self, reserved: usize) -> bool {
         self.is_ready()
-            && self.pipeline.in_flight() + reserved < self.config.inflight_max
-            && self.pipeline.bytes_with(reserved) < self.config.queued_bytes_max
+            && self.pipeline.in_flight() + reserved
+                < self.config.inflight_max + usize::from(planted!(OneTooMany))
+            && (self.pipeline.bytes_with(reserved) < self.config.queued_bytes_max
+                || planted!(ByteLimitIgnored))
     }
 
     /// Commands queued or awaiting their reply.
@@ -239,7 +241,7 @@ impl Connection {
         spares: &Spares,
         sink: &mut impl Sink,
     ) {
-        if completion.id() != self.id {
+        if completion.id() != self.id && !planted!(StaleNewsHeard) {
             return;
         }
         match completion {
@@ -280,7 +282,9 @@ impl Connection {
         if !matches!(self.state, State::Connecting) {
             return;
         }
-        self.inbound.reset();
+        if !planted!(OldBytesKept) {
+            self.inbound.reset();
+        }
         self.served = false;
         self.cut = false;
         self.setup = Log::new(1024);
@@ -305,7 +309,10 @@ impl Connection {
         self.events.push_back(Event::Up);
     }
 
-    fn handle_sent(&mut self, bytes: usize) {
+    fn handle_sent(&mut self, mut bytes: usize) {
+        if planted!(LateCountIgnored) && matches!(self.state, State::Closing { .. }) {
+            bytes = 0;
+        }
         if self.setup_sending {
             self.setup_sending = false;
             self.setup_sent += bytes as u64;
@@ -398,7 +405,7 @@ impl Connection {
         take: impl FnOnce(&mut Inbound) -> Payload,
         sink: &mut impl Sink,
     ) -> bool {
-        if kind == FrameKind::Push {
+        if kind == FrameKind::Push && !planted!(PushIsReply) {
             sink.push(take(&mut self.inbound));
         } else if let State::Ready = self.state {
             match self.pipeline.pop() {
@@ -461,7 +468,7 @@ impl Connection {
                     timeout if handshake.is_waiting_for_reply() => after(now, timeout),
                     _ => None,
                 };
-                if progress == handshake::Progress::Done {
+                if progress == handshake::Progress::Done || planted!(CommandInSetUp) {
                     self.up(now, resp3);
                 }
             }
@@ -484,7 +491,7 @@ impl Connection {
                 return;
             };
             self.down(error);
-        } else {
+        } else if !planted!(CloseForgotten) {
             self.ops.push_back(Op::Close { id: self.id });
         }
     }
@@ -495,7 +502,9 @@ impl Connection {
             return;
         };
         self.setup_sending = false;
-        self.inbound.reset();
+        if !planted!(OldBytesKept) {
+            self.inbound.reset();
+        }
         self.heard = None;
         let error = error.unwrap_or(Error::Closed(crate::Delivery::NotExecuted));
         let next_may_do = matches!(error, Error::Connection(_) | Error::Timeout(_) | Error::Protocol(_));
@@ -570,12 +579,12 @@ impl Connection {
             }
             _ => false,
         };
-        applies.then(|| began.checked_add(self.config.connect_timeout))?
+        (applies && !planted!(ConnectForEver)).then(|| began.checked_add(self.config.connect_timeout))?
     }
 
     fn stall_deadline(&self) -> Option<Instant> {
         let timeout = self.config.idle_read_timeout?;
-        (self.is_ready() && self.pipeline.owes_reply())
+        (self.is_ready() && self.pipeline.owes_reply() && !planted!(SilenceForEver))
             .then(|| self.heard.and_then(|heard| heard.checked_add(timeout)))?
     }
 

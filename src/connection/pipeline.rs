@@ -112,6 +112,11 @@ impl Pipeline {
         std::mem::forget(torn);
         let end = self.log.end();
         self.entries.push_back(Entry { ticket: Some(ticket), end, is_gap: false });
+        if planted!(RepliesSwapped)
+            && let [.., before, last] = self.entries.make_contiguous()
+        {
+            std::mem::swap(&mut before.ticket, &mut last.ticket);
+        }
         self.live += 1;
         self.last_len = end - start;
         self.first + self.entries.len() as u64 - 1
@@ -129,7 +134,7 @@ impl Pipeline {
             Progress::Queued
         } else if end <= self.accepted {
             Progress::Taken
-        } else if self.is_sending() || end > self.submitted {
+        } else if self.is_sending() || end > self.submitted || planted!(CutIsMaybe) {
             Progress::Submitted
         } else if start >= self.accepted {
             // The send is over and the kernel took nothing of it.
@@ -149,7 +154,11 @@ impl Pipeline {
         let Some(index) = self.index_of(number) else { return };
         let range = (self.start_of(index), self.entries[index].end);
         self.entries[index].ticket = None;
-        if range.0 < self.submitted || self.entries[index].is_gap {
+        if range.0 < self.submitted || self.entries[index].is_gap || planted!(CancelledIsSent) {
+            if planted!(PlaceLost) && index > 0 {
+                self.entries.remove(index);
+                self.live -= 1;
+            }
             return;
         }
         self.entries[index].is_gap = true;
@@ -157,7 +166,9 @@ impl Pipeline {
         let at = self.gaps.partition_point(|gap| gap.1 <= range.0);
         self.gaps.insert(at, range);
         self.gap_bytes += range.1 - range.0;
-        self.drop_answered_gaps();
+        if !planted!(BytesKept) {
+            self.drop_answered_gaps();
+        }
     }
 
     /// True when there is something to give to the engine and no send is outstanding.
@@ -209,6 +220,10 @@ impl Pipeline {
             left -= taken;
         }
         self.release_bytes();
+        if planted!(CutSendGoesOn) && given > bytes as u64 {
+            self.submitted = self.accepted + 1;
+            return true;
+        }
         bytes as u64 >= given
     }
 
@@ -296,13 +311,19 @@ impl Pipeline {
 
     fn release_bytes(&mut self) {
         let unsent = self.sending.front().map_or(self.submitted, |range| range.0);
-        self.log.release(self.answered.min(unsent));
+        self.log.release(if planted!(MemoryReused) { self.answered } else { self.answered.min(unsent) });
     }
 
     /// The socket is gone and its last send is accounted for. What it had accepted is taken out and told to `ended`
     /// with its delivery; the rest is ready to go out on the next socket.
     pub fn handle_closed(&mut self, mut ended: impl FnMut(TicketId, Delivery)) {
         debug_assert!(self.sending.is_empty(), "the engine tells of a send before it tells of the close");
+        if planted!(AcceptedSentAgain) {
+            self.accepted = self.answered;
+        }
+        if planted!(OneByteOff) {
+            self.accepted += 1;
+        }
         while let Some(front) = self.entries.front() {
             if self.answered >= self.accepted && !front.is_gap {
                 break;
