@@ -4,7 +4,7 @@ use super::shared::Shared;
 use crate::buf::Log;
 use crate::client::Admission;
 use crate::command::{Command, Raw};
-use crate::error::{Delivery, Error, Result};
+use crate::error::{ApiMisuse, Delivery, Error, Result};
 use crate::id::TicketId;
 use crate::resp::{Encoder, FromReply, ToArgs};
 use std::fmt;
@@ -140,6 +140,9 @@ impl<C: Command, T: FromReply> Call<C, T> {
     /// eight bytes where one was just written, and the processor waits.)
     #[inline(never)]
     fn poll_slowly(&mut self, cx: &mut Context<'_>) -> Poll<Box<Error>> {
+        if self.entry.shared.is_forked() {
+            return Poll::Ready(Box::new(self.give_up()));
+        }
         let result = match self.entry.state {
             State::Entered(ticket) => self.ask(ticket, cx),
             State::New => match self.start(cx) {
@@ -153,6 +156,17 @@ impl<C: Command, T: FromReply> Call<C, T> {
             State::Over => panic!("a call is polled after it is over"),
         };
         result.map(|error| Box::new(self.named(error)))
+    }
+
+    /// This is a forked child, and the parent has the same call: if it had begun, it goes on there.
+    #[cold]
+    fn give_up(&mut self) -> Error {
+        let delivery = match std::mem::replace(&mut self.entry.state, State::Over) {
+            State::New => Delivery::NotExecuted,
+            State::Waiting(_) | State::Entered(_) => Delivery::MaybeExecuted,
+            State::Over => panic!("a call is polled after it is over"),
+        };
+        Error::ApiMisuse(ApiMisuse::Forked(delivery))
     }
 
     #[cold]
@@ -195,6 +209,9 @@ impl Drop for Entry {
 impl Entry {
     #[inline(never)]
     fn withdraw(&self, ticket: TicketId) {
+        if self.shared.is_forked() {
+            return;
+        }
         let left = self.shared.with(|machine| machine.cancel(ticket));
         drop(left);
     }

@@ -7,15 +7,17 @@ use super::task::Driver;
 use crate::client::{ConnectOptions, PushListener};
 use crate::command::{Command, Raw};
 use crate::engine::EngineInfo;
-use crate::error::{Error, Result};
+use crate::error::{ApiMisuse, Delivery, Error, Result};
 use std::fmt;
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};
+use std::task::Poll;
 
 /// A client of one server, for one thread. Cheap to clone; `!Send`.
 ///
 /// All clones share one I/O engine, one set of connections and one pipeline: commands that tasks issue at the same time
-/// travel together. Make one per thread, after any fork.
+/// travel together. Make one per thread, and after a `fork`: in the child, calls of a client that the parent has made fail
+/// at once with [`Error::ApiMisuse`], and dropping it only closes the child's descriptors; the parent goes on undisturbed.
 ///
 /// Adapters offer `connect` and `lazy` for their runtime; see `respiral-monoio`, `respiral-tokio` and
 /// `respiral-tokio-uring`. Call [`close`](Self::close) before the runtime ends: monoio never drops the tasks that wait
@@ -84,8 +86,16 @@ impl Client {
     /// # Errors
     /// What the first attempt that failed met.
     pub async fn connected(&self) -> Result<()> {
+        let forked = Error::ApiMisuse(ApiMisuse::Forked(Delivery::NotExecuted));
+        if self.shared.is_forked() {
+            return Err(forked);
+        }
         let since = self.shared.with(|machine| machine.connect());
-        poll_fn(|cx| self.shared.look(|machine| machine.poll_connected(since, cx.waker()))).await
+        poll_fn(|cx| match self.shared.is_forked() {
+            true => Poll::Ready(Err(forked.clone())),
+            false => self.shared.look(|machine| machine.poll_connected(since, cx.waker())),
+        })
+        .await
     }
 
     /// Any command, by name. The words of a subcommand may stand in the name: `client.cmd("CONFIG GET").arg("*")`.
@@ -103,7 +113,7 @@ impl Client {
 
     /// True when a command could go out now. No I/O.
     pub fn is_connected(&self) -> bool {
-        self.shared.look(|machine| machine.is_connected())
+        !self.shared.is_forked() && self.shared.look(|machine| machine.is_connected())
     }
 
     /// Which engine moves the bytes, and why that one.
@@ -114,6 +124,8 @@ impl Client {
     /// Receives the push messages (RESP3) of all connections, with room for `capacity` of them; the oldest gives way.
     /// This version refuses SUBSCRIBE and CLIENT TRACKING, so only what a server pushes unasked arrives.
     pub fn listen(&self, capacity: usize) -> PushListener {
+        // A forked child gets one that is closed.
+        let _ = self.shared.is_forked();
         self.shared.look(|machine| machine.listen(capacity))
     }
 

@@ -9,7 +9,7 @@
 use super::resolve::LookUps;
 use super::runtime::{Runtime, Watch};
 use crate::client::{ClientMachine, ConnectOptions};
-use crate::engine::{AnyEngine, Engine, EngineInfo};
+use crate::engine::{AnyEngine, Engine, EngineInfo, Process};
 use crate::error::{Error, Result};
 use crate::id::ConnectionId;
 use crate::io::{Completion, Op};
@@ -31,6 +31,8 @@ const TURN_BUDGET: usize = 64;
 pub(crate) struct Shared {
     core: RefCell<Core>,
     info: EngineInfo,
+    /// Who made it: in a forked child sockets and queues are the parent's (H7).
+    process: Process,
     /// How long to look for replies before the thread sleeps.
     spin: Duration,
     /// Completed once per readiness, for ever: see `watch_forever`.
@@ -57,8 +59,6 @@ pub(crate) struct Core {
     names: Vec<(ConnectionId, Rc<str>, u16)>,
     /// Turns in a row that left something: deadlines are served after a few all the same.
     busy: u32,
-    /// Who made it: in a forked child sockets and queues are the parent's (H7).
-    pid: u32,
 }
 
 /// What a turn did.
@@ -91,9 +91,9 @@ impl Shared {
                 completions: Vec::new(),
                 names: Vec::new(),
                 busy: 0,
-                pid: std::process::id(),
             }),
             info,
+            process: Process::current(),
             spin: options.engine_options().spin,
             wait: RefCell::new(Some(wait)),
             ready,
@@ -108,6 +108,20 @@ impl Shared {
 
     pub fn info(&self) -> &EngineInfo {
         &self.info
+    }
+
+    /// True in a forked child, where nothing may be done with what is the parent's: everything ends, and only descriptors
+    /// are closed (H7).
+    #[inline(always)]
+    pub fn is_forked(&self) -> bool {
+        !self.process.is_current() && self.leave_to_parent()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_to_parent(&self) -> bool {
+        self.tear_down();
+        true
     }
 
     /// The machine, for the duration of a closure that runs no user code. The driver will look at what it left to do.
@@ -236,14 +250,21 @@ impl Shared {
     /// memory given back. The order is in `design`: stop, cancel, reap, classify, free. Idempotent.
     pub fn tear_down(&self) {
         let mut wakers = Vec::new();
-        let engine = self.core.borrow_mut().tear_down(&mut wakers);
+        let is_ours = self.process.is_surely_current();
+        let engine = self.core.borrow_mut().tear_down(is_ours, &mut wakers);
         let Some(engine) = engine else { return };
         drop(engine);
         let wait = self.wait.borrow_mut().take();
-        drop(wait);
         let driver = self.driver.borrow_mut().take();
         self.will_flush.set(true);
         wakers.extend(driver);
+        if !is_ours {
+            // A forked child: its runtime's epoll set or ring is the parent's as well. What is dropped or woken there
+            // would end the parent's wait, or disturb its tasks.
+            std::mem::forget((wait, wakers));
+            return;
+        }
+        drop(wait);
         self.wake_all(wakers);
         self.drop_returned();
     }
@@ -253,6 +274,9 @@ impl Shared {
         self.driver_gone.set(true);
         let joiners = std::mem::take(&mut *self.joiners.borrow_mut());
         let driver = self.driver.borrow_mut().take();
+        if !self.process.is_current() {
+            return std::mem::forget((joiners, driver));
+        }
         drop(driver);
         self.wake_all(joiners);
     }
@@ -260,7 +284,8 @@ impl Shared {
     /// Waits for the driver task to end, if it ever ran.
     pub async fn join(&self) {
         poll_fn(|cx| {
-            if self.driver_gone.get() || self.driver_never_ran.get() || !self.is_over() {
+            let is_awaited = !self.driver_gone.get() && !self.driver_never_ran.get() && !self.is_forked();
+            if !is_awaited || !self.is_over() {
                 return Poll::Ready(());
             }
             let mut joiners = self.joiners.borrow_mut();
@@ -334,12 +359,12 @@ impl Core {
         Ok(any || self.machine.needs_turn())
     }
 
-    fn tear_down(&mut self, wakers: &mut Vec<Waker>) -> Option<AnyEngine> {
+    fn tear_down(&mut self, is_ours: bool, wakers: &mut Vec<Waker>) -> Option<AnyEngine> {
         let mut engine = self.engine.take()?;
         self.look_ups.close();
         #[expect(clippy::disallowed_methods, reason = "the end can come at any moment, outside every turn")]
         let now = Instant::now();
-        if self.pid != std::process::id() {
+        if !is_ours {
             // Only descriptors go, with the engine's drop.
             self.machine.abandon();
             self.machine.take_wakers(wakers);

@@ -148,6 +148,10 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(shared) = self.shared.upgrade() else { return Poll::Ready(()) };
+        if shared.is_forked() {
+            shared.set_driver_gone();
+            return Poll::Ready(());
+        }
         if self.bell.is_ringing() {
             // Somebody else woke the driver while it yields; the bell will come. To this task: it may be another one
             // than before, where the driver is placed by hand.

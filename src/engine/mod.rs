@@ -7,7 +7,8 @@
 mod alarm;
 mod choose;
 mod epoll;
-
+#[allow(unsafe_code)]
+mod process;
 mod sending;
 mod socket;
 mod token;
@@ -19,6 +20,7 @@ mod wake;
 pub use crate::io::{EngineKind, EngineOptions};
 pub use choose::{AnyEngine, EngineInfo, EngineReason, RunningEngine};
 pub use epoll::EpollEngine;
+pub(crate) use process::Process;
 pub use uring::{UringEngine, UringRefusal, leaked_engines};
 
 use crate::buf::BufferPool;

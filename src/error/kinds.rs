@@ -176,6 +176,25 @@ impl fmt::Display for AuthError {
     }
 }
 
+/// See [`Error::ApiMisuse`](super::Error::ApiMisuse).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ApiMisuse {
+    /// The client was made before a `fork`, and this is the child: its connections are the parent's. Make clients after
+    /// the fork. A call that the parent had begun may run, for the parent.
+    Forked(Delivery),
+}
+
+impl fmt::Display for ApiMisuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ApiMisuse::Forked(_) => f.write_str(
+                "the client belongs to the process that forked this one; make clients after the fork",
+            ),
+        }
+    }
+}
+
 /// See [`Error::Protocol`](super::Error::Protocol).
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]

@@ -8,7 +8,7 @@ mod kinds;
 mod server;
 
 pub use kinds::{
-    AuthError, ConnectionError, ConnectionFailure, ConversionError, InvalidError, ProtocolError, Stage,
+    ApiMisuse, AuthError, ConnectionError, ConnectionFailure, ConversionError, InvalidError, ProtocolError, Stage,
     TimeoutError,
 };
 pub use server::{ServerError, code};
@@ -64,6 +64,8 @@ pub enum Error {
     Conversion(Box<ConversionError>),
     /// The client was closed, or its driver or runtime is gone.
     Closed(Delivery),
+    /// The client is used in a way in which it cannot work.
+    ApiMisuse(ApiMisuse),
 }
 
 impl Error {
@@ -73,7 +75,7 @@ impl Error {
             Error::Connection(e) => e.delivery,
             Error::Timeout(e) => e.delivery,
             Error::Protocol(e) => e.delivery,
-            Error::Closed(delivery) => *delivery,
+            Error::Closed(delivery) | Error::ApiMisuse(ApiMisuse::Forked(delivery)) => *delivery,
             Error::Server(e) => e.delivery(),
             Error::Conversion(_) => Delivery::Answered,
             Error::Auth(_) | Error::Config(_) | Error::InvalidArgument(_) => Delivery::NotExecuted,
@@ -104,7 +106,7 @@ impl Error {
             Error::Auth(e) => e.server.as_ref().and_then(|s| s.command()),
             Error::InvalidArgument(e) => e.command.as_deref(),
             Error::Conversion(e) => e.command.as_deref(),
-            Error::Config(_) | Error::Closed(_) => None,
+            Error::Config(_) | Error::Closed(_) | Error::ApiMisuse(_) => None,
         }
     }
 
@@ -123,7 +125,7 @@ impl Error {
             Error::Timeout(e) => e.delivery = delivery,
             Error::Protocol(e) => e.delivery = delivery,
             Error::Server(e) => e.set_delivery(delivery),
-            Error::Closed(d) => *d = delivery,
+            Error::Closed(d) | Error::ApiMisuse(ApiMisuse::Forked(d)) => *d = delivery,
             // These always mean that nothing was sent, or that an answer came.
             Error::Auth(_) | Error::Config(_) | Error::InvalidArgument(_) | Error::Conversion(_) => {}
         }
@@ -155,7 +157,11 @@ impl Error {
             Error::Protocol(e) => e.command = Some(name()),
             Error::Server(e) => e.set_command(name),
             Error::Conversion(e) => e.command = Some(name()),
-            Error::Closed(_) | Error::Auth(_) | Error::Config(_) | Error::InvalidArgument(_) => {}
+            Error::Closed(_)
+            | Error::ApiMisuse(_)
+            | Error::Auth(_)
+            | Error::Config(_)
+            | Error::InvalidArgument(_) => {}
         }
         self
     }
@@ -179,6 +185,7 @@ impl fmt::Display for Error {
                 f.write_str("the client is closed (the command may have run)")
             }
             Error::Closed(_) => f.write_str("the client is closed"),
+            Error::ApiMisuse(misuse) => misuse.fmt(f),
         }
     }
 }

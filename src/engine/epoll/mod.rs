@@ -13,6 +13,7 @@ mod operations;
 mod poller;
 
 use super::alarm::Alarm;
+use super::process::Process;
 use super::token::{Kind, Token};
 use super::uring::refuse;
 use super::wake::EventFd;
@@ -143,7 +144,7 @@ struct Live {
     alarm: Alarm,
     counters: Counters,
     /// Who made it: a forked child must not shut the parent's sockets down (H7).
-    pid: u32,
+    process: Process,
 }
 
 impl Live {
@@ -168,7 +169,7 @@ impl Live {
             next_event: 0,
             alarm: Alarm::default(),
             counters: Counters::default(),
-            pid: std::process::id(),
+            process: Process::current(),
         })
     }
 
@@ -251,7 +252,7 @@ impl Live {
 
     fn close(mut self, out: &mut Vec<Completion>) {
         self.pool.on_return(None);
-        if self.pid != std::process::id() {
+        if !self.process.is_surely_current() {
             return;
         }
         for index in 0..self.connections.len() {

@@ -23,6 +23,7 @@ pub use refusal::UringRefusal;
 pub use teardown::leaked_engines;
 
 use super::alarm::Alarm;
+use super::process::Process;
 use super::wake::EventFd;
 use super::{Counters, Engine};
 use crate::buf::BufferPool;
@@ -182,7 +183,7 @@ struct Live {
     times: Box<AlarmTimes>,
     counters: Counters,
     /// Who made it: a forked child must not touch the ring (H7).
-    pid: u32,
+    process: Process,
 }
 
 impl Live {
@@ -209,7 +210,7 @@ impl Live {
             alarm_in_flight: false,
             times: Box::default(),
             counters: Counters::default(),
-            pid: std::process::id(),
+            process: Process::current(),
         };
         live.buffers.provide(live.window());
         Ok(live)

@@ -30,7 +30,7 @@ impl Live {
     /// Ends everything. After it returns the kernel reads and writes nothing of ours, and peers receive nothing more.
     pub(super) fn close(mut self, out: &mut Vec<Completion>) -> Counters {
         self.pool.on_return(None);
-        if self.pid != std::process::id() {
+        if !self.process.is_surely_current() {
             // A forked child: the ring, its queues and what is in flight are the parent's. Only descriptors go (H7).
             return self.counters();
         }

@@ -26,6 +26,7 @@ pub mod denied;
 pub mod driving;
 pub mod ending;
 pub mod failing;
+pub mod forking;
 mod host;
 pub mod kit;
 pub mod live;
@@ -74,6 +75,7 @@ macro_rules! conformance_tests {
             ending: h01_client_then_runtime, h04_a_hundred_runtimes, h05_driver_dropped, h05_driver_aborted,
                 h05_runtime_dropped, h05_driver_panics, h06_kept_replies_outlive_everything, close_ends_everything,
                 close_under_load, ended_at_any_moment, last_handle_dropped;
+            forking: h07_used_and_dropped_in_a_child;
             waking: h15_wakers_reenter, h15_a_waker_drops_the_last_client, h15_dropped_wakers_reenter,
                 h15_a_waker_panics, h15_dropped_inside_anothers_poll;
             failing: deadline_at_each_stage, default_timeout, losses_under_load, a_cut_command_did_not_run,

@@ -1,0 +1,81 @@
+//! Which process a client belongs to: a forked child has copies of what is its parent's (H7).
+//!
+//! Rings, sockets and the runtime's own registrations are shared with the parent, and a child must leave them alone.
+//! Asking the system who one is costs a system call, too much for every command. So a fork is noted once, in the child,
+//! and to look is one load.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Forks between the first process that made a client and this one.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// The process that made something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Process {
+    pid: u32,
+    forks: u32,
+}
+
+impl Process {
+    /// This one.
+    pub(crate) fn current() -> Self {
+        static NOTED: Once = Once::new();
+        NOTED.call_once(|| {
+            extern "C" fn note() {
+                FORKS.fetch_add(1, Ordering::Relaxed);
+            }
+            // SAFETY: the handler lives as long as the code, and does nothing but count, as is allowed in the child of a
+            // process with threads. It fails for want of memory; the process id is left then.
+            let _ = unsafe { libc::pthread_atfork(None, None, Some(note)) };
+        });
+        Self { pid: std::process::id(), forks: FORKS.load(Ordering::Relaxed) }
+    }
+
+    /// False after `fork(2)` by way of the C library.
+    #[inline(always)]
+    pub(crate) fn is_current(self) -> bool {
+        FORKS.load(Ordering::Relaxed) == self.forks
+    }
+
+    /// False also in a child that was made by a bare system call. Makes one itself.
+    pub(crate) fn is_surely_current(self) -> bool {
+        self.is_current() && self.pid == std::process::id()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Process;
+
+    // H7: told apart without the system's help, in the child and in the child's child; what the child makes is its own.
+    #[test]
+    fn h07_a_child_is_another_process() {
+        let parent = Process::current();
+        assert!(parent.is_current() && parent.is_surely_current());
+        // SAFETY: the children call nothing that could wait for another thread's lock, and end with _exit.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let own = Process::current();
+            let mut good = !parent.is_current() && !parent.is_surely_current() && own.is_surely_current();
+            // SAFETY: as above.
+            let grandchild = unsafe { libc::fork() };
+            if grandchild == 0 {
+                good &= !parent.is_current() && !own.is_current();
+            } else {
+                good &= succeeded(grandchild) && own.is_current();
+            }
+            // SAFETY: always safe; nothing of the parent's is flushed or destroyed.
+            unsafe { libc::_exit(i32::from(!good)) }
+        }
+        assert!(succeeded(child));
+        assert!(parent.is_current());
+    }
+
+    fn succeeded(child: libc::pid_t) -> bool {
+        let mut status = 0;
+        // SAFETY: one valid int, for the length of the call.
+        let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+        waited == child && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+    }
+}
