@@ -25,6 +25,10 @@ use std::time::{Duration, Instant};
 /// A pool that serves with some of its connections tries the others again after this long, while there is traffic.
 const HEAL_AFTER: Duration = Duration::from_secs(1);
 
+/// Connections that are made at a time, of one client. A listener holds so many that it has not accepted, in small
+/// backlogs; of more at once it drops some, and each of those costs a second or more (H40).
+const DIALS_MAX: usize = 128;
+
 /// Of more connections with room than this, the call goes to the best of these: looking at thousands costs more than an
 /// even load is worth.
 const COMPARED_MAX: usize = 16;
@@ -79,8 +83,11 @@ pub struct ClientMachine {
     attempts: Attempts,
     /// Where the search for a connection begins; spreads equal loads.
     rotation: usize,
-    /// Connections that have operations or deadlines to be looked at.
+    /// Whatever is down is to be dialled.
     demand: bool,
+    /// How many places are still to be looked at for that, from `dial_at` on, as there is room among the dials.
+    to_dial: usize,
+    dial_at: usize,
     replies_dropped: u64,
     /// Some connections are down while others serve: when they are to be tried again, given traffic.
     heal_at: Option<Instant>,
@@ -173,6 +180,8 @@ impl ClientMachine {
             attempts: Attempts::default(),
             rotation: 0,
             demand: false,
+            to_dial: 0,
+            dial_at: 0,
             replies_dropped: 0,
             heal_at: None,
         })
@@ -527,6 +536,10 @@ impl ClientMachine {
                 tracing::info!(endpoint = connection.endpoint(), index, %error, "connection attempt failed");
                 connection.give_up(&error, &mut receiver!(self));
                 self.heal_at = now.checked_add(HEAL_AFTER);
+                if !self.roster.any_up() {
+                    // The server is gone, it seems: what has not been dialled is left to the next use.
+                    self.to_dial = 0;
+                }
                 self.demand |= planted!(DialsForEver);
                 self.attempts.failed += 1;
                 self.attempts.error = Some(error.clone());
@@ -648,7 +661,10 @@ impl ClientMachine {
         }
         if self.demand && self.state == State::Open {
             self.demand = false;
-            self.connect_all(now);
+            self.to_dial = self.connections.len();
+        }
+        if self.to_dial > 0 {
+            self.dial(now);
         }
         while let Some(index) = self.roster.first_touched() {
             let connection = &mut self.connections[index];
@@ -661,15 +677,22 @@ impl ClientMachine {
         None
     }
 
+    /// Dials what is down, in turn, as far as there is room; the rest when some are up or have failed.
     #[inline(never)]
-    fn connect_all(&mut self, now: Instant) {
-        if !self.roster.any_down() {
-            return;
+    fn dial(&mut self, now: Instant) {
+        if self.state != State::Open || !self.roster.any_down() {
+            self.to_dial = 0;
         }
-        for (index, connection) in self.connections.iter_mut().enumerate().filter(|(_, it)| it.is_down()) {
-            connection.connect(now);
-            self.roster.touch(index);
-            self.roster.settle(index, connection);
+        while self.to_dial > 0 && self.roster.between() < DIALS_MAX {
+            let index = self.dial_at;
+            self.dial_at = (index + 1) % self.connections.len();
+            self.to_dial -= 1;
+            let connection = &mut self.connections[index];
+            if connection.is_down() {
+                connection.connect(now);
+                self.roster.touch(index);
+                self.roster.settle(index, connection);
+            }
         }
     }
 

@@ -84,6 +84,11 @@ impl Roster {
         self.down > 0
     }
 
+    /// Being made or closed.
+    pub fn between(&self) -> usize {
+        self.entries.len() - self.up - self.down
+    }
+
     pub fn all_down(&self) -> bool {
         self.down == self.entries.len()
     }

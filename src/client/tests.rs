@@ -79,7 +79,8 @@ impl Desk {
     }
 
     fn accept_all(&mut self) {
-        for id in self.dials.clone() {
+        for at in 0.. {
+            let Some(id) = self.dials.get(at).copied() else { return };
             self.tell(Completion::Connected { id });
         }
     }
@@ -515,6 +516,57 @@ fn a_pool_heals() {
     assert_eq!(desk.dials.len(), 4);
 }
 
+// H40: a client of many connections dials some at a time, at first and when it has lost them all; and when they all fail,
+// it leaves the rest to the next call.
+#[test]
+fn h40_many_are_dialled_within_a_cap() {
+    const MANY: usize = 1000;
+    const CAP: usize = 128;
+    let mut desk = Desk::new(options().connections(MANY as u32));
+    let all_up = |desk: &mut Desk| desk.machine.poll_connected(u64::MAX, Waker::noop()).is_ready();
+    let accept_rest = |desk: &mut Desk, mut up: usize, end: usize| {
+        while up < end {
+            assert_eq!(desk.dials.len(), (up + CAP).min(end), "as one comes up, another is dialled");
+            let id = desk.dials[up];
+            up += 1;
+            desk.tell(Completion::Connected { id });
+        }
+    };
+    desk.machine.connect();
+    desk.pump();
+    accept_rest(&mut desk, 0, MANY);
+    assert!(all_up(&mut desk));
+
+    // The server goes: all are lost at once, and it is back.
+    desk.now += Duration::from_secs(5);
+    let lost = desk.dials.clone();
+    lost.iter().for_each(|id| desk.fail(*id));
+    assert_eq!(desk.dials.len(), MANY);
+    lost.iter().for_each(|id| desk.tell(Completion::Closed { id: *id }));
+    assert_eq!(desk.dials.len(), MANY + CAP);
+    let call = desk.call("a");
+    assert_eq!(desk.dials.len(), MANY + CAP, "a call that waits does not raise the cap");
+    accept_rest(&mut desk, MANY, 2 * MANY);
+    assert!(all_up(&mut desk) && desk.machine.is_granted(call));
+    drop(desk.machine.cancel(call));
+
+    // It goes for good: a failure ends the wave, and with its last dial the calls in line.
+    desk.now += Duration::from_secs(5);
+    let lost = desk.dials.split_off(MANY);
+    lost.iter().for_each(|id| desk.fail(*id));
+    lost.iter().for_each(|id| desk.tell(Completion::Closed { id: *id }));
+    let wave = desk.dials.split_off(MANY);
+    let call = desk.call("a");
+    for id in &wave {
+        assert!(!is_over(&mut desk, call));
+        desk.lose(*id, None);
+    }
+    assert_eq!((wave.len(), desk.dials.len()), (CAP, MANY), "nobody dials on");
+    assert_eq!(desk.error(call).delivery(), Delivery::NotExecuted);
+    desk.call("b");
+    assert_eq!(desk.dials.len(), MANY + CAP);
+}
+
 // Ten thousand connections cost a turn nothing: only what was touched is looked at. It must not be overlooked either.
 #[test]
 fn each_of_many_connections_is_seen() {
@@ -522,9 +574,9 @@ fn each_of_many_connections_is_seen() {
     let mut desk = Desk::new(options().connections(MANY as u32).idle_read_timeout(Duration::from_secs(60)));
     desk.machine.connect();
     desk.pump();
-    assert_eq!(desk.dials.len(), MANY);
     assert!(desk.machine.next_deadline().is_some(), "connecting has an end");
     desk.accept_all();
+    assert_eq!(desk.dials.len(), MANY);
     assert!(desk.machine.poll_connected(0, Waker::noop()).is_ready());
     assert_eq!(desk.machine.next_deadline(), None, "an idle connection has no timer");
 

@@ -235,7 +235,8 @@ pub fn h10_calls_outside_of_the_loop<H: Host>(engine: EngineKind) {
     drop((never, pending, client));
 }
 
-/// H13: as many commands as a watchdog allows; a lost wake-up would hang.
+/// H13: as many commands as a watchdog allows; a lost wake-up would hang. `GETS=10000000 LIMIT=900` for the design's ten
+/// million.
 pub fn h13_no_wake_up_is_lost<H: Host>(engine: EngineKind) {
     let total = count_from_env("GETS", 100_000);
     inside::<H>(engine, async |kit| {

@@ -13,8 +13,9 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// A test that takes longer hangs: far beyond what a healthy one needs on a busy machine.
-const LIMIT: Duration = Duration::from_secs(90);
+/// A test that takes longer (seconds) hangs: far beyond what a healthy one needs on a busy machine. `LIMIT` sets another,
+/// for runs with larger counts.
+const LIMIT: u64 = 90;
 /// How long a condition may take to come true.
 const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
@@ -33,9 +34,10 @@ pub fn run(name: &str, test: impl FnOnce()) {
     let before = descriptors_at_rest();
     let leaked = leaked_engines();
     let (done, waiting) = channel::<()>();
-    let text = format!("{name} hangs: no end after {LIMIT:?}");
+    let limit = Duration::from_secs(count_from_env("LIMIT", LIMIT));
+    let text = format!("{name} hangs: no end after {limit:?}");
     let watchdog = std::thread::spawn(move || {
-        if waiting.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+        if waiting.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             eprintln!("{text}");
             std::process::abort();
         }
