@@ -56,6 +56,7 @@ impl UringEngine {
     /// Makes the ring, registers buffers and eventfd, and sends a few bytes through a socket pair to see whether all
     /// that is needed works here, in well under two milliseconds.
     pub fn new(options: &EngineOptions) -> Result<Self, UringRefusal> {
+        refusal::check_version()?;
         let pool = BufferPool::new(options.buffer_count, options.buffer_size);
         let mut live = Live::new(options, pool.clone())?;
         if let Err(refusal) = probe::self_test(&mut live) {

@@ -8,7 +8,7 @@
 use super::refusal::UringRefusal;
 use super::{Live, Phase};
 use crate::buf::{Log, Transmit};
-use crate::io::{Completion, ConnectionId, Op};
+use crate::io::{Completion, ConnectionFailure, ConnectionId, Op};
 use socket2::Socket;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 /// A working kernel needs microseconds.
 const BOUND: Duration = Duration::from_millis(250);
+const TIMEOUT: Duration = Duration::from_micros(50);
 
 pub(super) fn self_test(live: &mut Live) -> Result<(), UringRefusal> {
     let id = ConnectionId { index: 0, generation: u32::MAX };
@@ -27,9 +28,13 @@ pub(super) fn self_test(live: &mut Live) -> Result<(), UringRefusal> {
 
     // An idle receive, armed before there is anything to receive; and the timeout.
     let now = test.start;
-    test.live.alarm.want(now, Some(now + Duration::from_micros(1)));
+    test.live.alarm.want(now, Some(now + TIMEOUT));
     test.flush()?;
     test.until("a timeout did not fire", |live, _| !live.alarm_in_flight)?;
+    if test.elapsed() < TIMEOUT {
+        // One that is refused ends at once.
+        return Err(UringRefusal::Misbehaved { what: "a timeout took no time" });
+    }
 
     test.live.notified.signal();
     test.until("a notification was not seen", |live, _| !live.notified.is_readable())?;
@@ -40,6 +45,9 @@ pub(super) fn self_test(live: &mut Live) -> Result<(), UringRefusal> {
         test.until("a multishot receive brought nothing", |_, told| !told.is_empty())?;
         match &test.told[..] {
             [Completion::Received { segment, .. }] if segment[..] == message[..] => test.told.clear(),
+            [Completion::Failed { failure: ConnectionFailure::Io { errno: Some(libc::EINVAL), .. }, .. }] => {
+                return Err(UringRefusal::KernelTooOld { what: "no multishot receive" });
+            }
             _ => return Err(UringRefusal::Misbehaved { what: "a multishot receive brought something else" }),
         }
         // Provides the buffer again: it may be the only one.
@@ -84,6 +92,11 @@ impl<'a> Test<'a> {
         Self { live, theirs, told: Vec::new(), start: Instant::now() }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the self-test is bounded in time")]
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
     fn write(&mut self, message: &[u8]) -> Result<(), UringRefusal> {
         self.theirs.write_all(message).map_err(|e| UringRefusal::of("write", &e))
     }
@@ -93,7 +106,6 @@ impl<'a> Test<'a> {
     }
 
     /// Polls and waits for the eventfd, as a host does, until `done`.
-    #[expect(clippy::disallowed_methods, reason = "the self-test is bounded in time")]
     fn until(
         &mut self,
         otherwise: &'static str,
@@ -106,12 +118,53 @@ impl<'a> Test<'a> {
                 return Ok(());
             }
             self.flush()?;
-            if self.live.may_park().map_err(enter)? {
-                let left = BOUND.saturating_sub(Instant::now() - self.start);
-                if !self.live.wake.wait(left).map_err(|e| UringRefusal::of("poll", &e))? {
-                    return Err(UringRefusal::Misbehaved { what: otherwise });
-                }
+            let left = BOUND.saturating_sub(self.elapsed());
+            // A kernel that refuses something may keep the engine busy with it.
+            let may_park = self.live.may_park().map_err(enter)?;
+            let go_on = match may_park && !left.is_zero() {
+                true => self.live.wake.wait(left).map_err(|e| UringRefusal::of("poll", &e))?,
+                false => !left.is_zero(),
+            };
+            if !go_on {
+                return Err(UringRefusal::Misbehaved { what: otherwise });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ring::older_kernel::{Is, LACKS};
+    use crate::engine::{AnyEngine, EngineKind, EngineOptions, EngineReason, RunningEngine, UringRefusal};
+    use io_uring::opcode;
+
+    // H39: each operation that an older kernel refuses leads to epoll, soon, with a reason that names it.
+    #[test]
+    fn h39_what_an_older_kernel_lacks() {
+        let options = |kind| EngineOptions::new().kind(kind);
+        if AnyEngine::new(&options(EngineKind::Uring)).is_err() {
+            return;
+        }
+        let rungs: [(&str, Is); 5] = [
+            ("no multishot receive", |code, flags| code == opcode::RecvMulti::CODE && flags != 0),
+            ("no multishot receive", |code, _| code == opcode::Recv::CODE),
+            ("a notification was not seen", |code, _| code == opcode::PollAdd::CODE),
+            ("a timeout took no time", |code, _| code == opcode::Timeout::CODE),
+            ("a send did not arrive", |code, _| code == opcode::Send::CODE),
+        ];
+        for (reason, lacks) in rungs {
+            LACKS.set(Some(lacks));
+            let (_, info) = AnyEngine::new(&options(EngineKind::Auto)).unwrap();
+            let forced = AnyEngine::new(&options(EngineKind::Uring)).err().unwrap();
+            LACKS.set(None);
+            assert_eq!(info.kind, RunningEngine::Epoll, "{reason}");
+            let EngineReason::Refused(refusal) = &info.reason else { panic!("{info:?}") };
+            let is_old = matches!(refusal, UringRefusal::KernelTooOld { .. });
+            assert_eq!(is_old, reason.starts_with("no "), "{refusal}");
+            assert!(refusal.to_string().contains(reason), "{refusal}");
+            assert!(forced.to_string().contains(&refusal.to_string()), "{forced}");
+        }
+        assert_eq!(AnyEngine::new(&options(EngineKind::Auto)).unwrap().1.reason, EngineReason::SelfTestPassed);
+        assert_eq!(crate::engine::leaked_engines(), 0);
     }
 }

@@ -20,7 +20,7 @@ pub enum UringRefusal {
         /// The system call.
         call: &'static str,
     },
-    /// The kernel lacks a part that is needed; 6.1 has them all.
+    /// The kernel lacks a part that is needed, or is older than 6.1, which has them all and keeps the order of completions.
     KernelTooOld {
         /// What it lacks.
         what: &'static str,
@@ -98,6 +98,29 @@ impl fmt::Display for UringRefusal {
 
 impl std::error::Error for UringRefusal {}
 
+/// Refuses kernels before 6.1, even such as know every operation: with them a receive that goes on while the completion
+/// queue is full could bring bytes in the wrong order (H39).
+pub(super) fn check_version() -> Result<(), UringRefusal> {
+    // SAFETY: a utsname is plain data; zero is all empty strings.
+    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: one valid utsname, for the length of the call.
+    if unsafe { libc::uname(&mut names) } != 0 {
+        return Err(UringRefusal::of("uname", &io::Error::last_os_error()));
+    }
+    let release: Vec<u8> = names.release.iter().take_while(|c| **c != 0).map(|c| *c as u8).collect();
+    match version(&String::from_utf8_lossy(&release)) {
+        // What cannot be read is left to the self-test.
+        Some(version) if version < (6, 1) => Err(UringRefusal::KernelTooOld { what: "older than 6.1" }),
+        _ => Ok(()),
+    }
+}
+
+/// Major and minor number of a release such as `6.1.0-18-amd64`.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
 /// The sysctl's value when it can be the cause: 1 does not stop root.
 fn disabled_by_sysctl() -> Option<u8> {
     let text = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok()?;
@@ -119,5 +142,22 @@ mod tests {
         assert!(of(libc::EINVAL).to_string().contains("6.1"));
         assert!(of(libc::ENOMEM).to_string().contains("ulimit -l"));
         assert!(of(libc::EMFILE).to_string().contains("ulimit -n"));
+    }
+
+    #[test]
+    fn h39_releases_are_read() {
+        for (release, expected) in [
+            ("6.18.44-fc-v782", Some((6, 18))),
+            ("5.15.0-91-generic", Some((5, 15))),
+            ("6.1.0-18-amd64", Some((6, 1))),
+            ("6.0-rc7", Some((6, 0))),
+            ("10.0", Some((10, 0))),
+            ("6", None),
+            ("", None),
+            ("next", None),
+        ] {
+            assert_eq!(version(release), expected, "{release}");
+        }
+        assert_eq!(check_version(), Ok(()));
     }
 }
