@@ -108,6 +108,8 @@ mod switch {
         DeadlineForgotten,
         /// A connect that is never answered is never given up.
         ConnectForEver,
+        /// A server that is silent in set-up is never given up.
+        SetUpForEver,
         /// A silent connection is never given up.
         SilenceForEver,
         /// A connection that is lost is not replaced.

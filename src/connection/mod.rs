@@ -566,7 +566,11 @@ impl Connection {
             _ => None,
         };
         let address = self.address_deadline.filter(|_| matches!(self.state, State::Connecting));
-        [connect, address, self.setup_deadline, again, self.stall_deadline()].into_iter().flatten().min()
+        [connect, address, self.setup_deadline(), again, self.stall_deadline()].into_iter().flatten().min()
+    }
+
+    fn setup_deadline(&self) -> Option<Instant> {
+        self.setup_deadline.filter(|_| !planted!(SetUpForEver))
     }
 
     /// Bounds connecting, and waiting for a server that loads; replies of set-up have their own (CONN-048).
@@ -601,7 +605,7 @@ impl Connection {
             let error = self.connect_timed_out();
             return self.fail(error);
         }
-        if due(self.setup_deadline) {
+        if due(self.setup_deadline()) {
             let error = self.setup_timed_out();
             return self.fail(error);
         }

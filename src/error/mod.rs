@@ -8,8 +8,8 @@ mod kinds;
 mod server;
 
 pub use kinds::{
-    ApiMisuse, AuthError, ConnectionError, ConnectionFailure, ConversionError, InvalidError, ProtocolError, Stage,
-    TimeoutError,
+    ApiMisuse, AuthError, ConnectionError, ConnectionFailure, ConversionError, InvalidError, ProtocolError,
+    Stage, TimeoutError,
 };
 pub use server::{ServerError, code};
 

@@ -74,7 +74,8 @@ fn child() {
     let (call, errno) = match at.parse::<usize>() {
         Ok(at) => {
             let (call, number, second, errno) = CALLS[at];
-            let is = |value| SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value).unwrap();
+            let is =
+                |value| SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value).unwrap();
             let rules = second.map(|value| SeccompRule::new(vec![is(value)]).unwrap()).into_iter().collect();
             let filter = SeccompFilter::new(
                 [(number, rules)].into_iter().collect(),
@@ -163,7 +164,9 @@ fn poor_child() {
     println!("{} clients with {limit} bytes: {refused:?}", hosts.len());
     assert!(limit == 0 || hosts.len() > 1, "one ring fits into 64 KiB");
     if let Some(info) = refused {
-        let EngineReason::Refused(UringRefusal::LockedMemory { .. }) = info.reason else { panic!("{info:?}") };
+        let EngineReason::Refused(UringRefusal::LockedMemory { .. }) = info.reason else {
+            panic!("{info:?}")
+        };
         assert!(info.to_string().contains("remedy: raise the limit of locked memory (ulimit -l"), "{info}");
     }
     for (mut host, mut peer) in hosts {

@@ -87,6 +87,9 @@ fn a_failure_is_made_small() {
 fn the_list_is_in_the_docs() {
     let page = include_str!("../../docs/proven.md");
     for (fault, what) in Planted::ALL {
-        assert!(page.contains(&format!("| `{fault:?}` |{} |", what.trim_end_matches('.'))), "{fault:?} is missing");
+        assert!(
+            page.contains(&format!("| `{fault:?}` |{} |", what.trim_end_matches('.'))),
+            "{fault:?} is missing"
+        );
     }
 }

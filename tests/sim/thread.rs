@@ -48,6 +48,8 @@ pub struct Thread {
     ever_ready: BTreeSet<usize>,
     /// Since when each connection owes replies and nothing has come.
     silent_since: Vec<Option<u64>>,
+    /// When each connection was last told something.
+    told_at: Vec<u64>,
     /// Somebody asked for something since the last flush.
     nudged: bool,
     /// When it acts by itself, as known after its last turn.
@@ -84,6 +86,7 @@ impl Thread {
             busy_until: 0,
             ever_ready: BTreeSet::new(),
             silent_since: vec![None; client.connections as usize],
+            told_at: vec![0; client.connections as usize],
             nudged: true,
             next_act: None,
             closing: false,
@@ -158,7 +161,9 @@ impl Thread {
         self.in_line(|this| this.machine.pass_absent());
         for _ in 0..self.turn_budget {
             let Some(completion) = self.net.inbox.pop_front() else { break };
-            self.silent_since[usize::from(completion.id().index)] = None;
+            let index = usize::from(completion.id().index);
+            self.silent_since[index] = None;
+            self.told_at[index] = context.now;
             self.in_line(|this| this.machine.handle(now, completion));
             let ready = self.machine.loads().enumerate().filter(|(_, load)| load.is_ready);
             self.ever_ready.extend(ready.map(|(index, _)| index));
@@ -270,6 +275,13 @@ impl Thread {
             let waits = socket.stage == Stage::Connecting && !socket.closing;
             let late = now > socket.begun + self.client.connect_timeout;
             assert!(!(waits && late), "{id:?} still waits for an answer (RECON-009)");
+            // CONN-048; a server that loads has the time of connecting.
+            let index = usize::from(id.index);
+            let is_set_up = self.machine.loads().nth(index).is_some_and(|load| load.is_ready);
+            let reply = self.told_at[index] + self.client.command_timeout.unwrap_or(0);
+            let late = now > reply.max(socket.begun + self.client.connect_timeout);
+            let waits = socket.stage == Stage::Open && !socket.closing && !is_set_up;
+            assert!(!(waits && late), "set-up of {id:?} waits for ever (CONN-048)");
         }
     }
 

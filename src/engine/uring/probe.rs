@@ -45,7 +45,11 @@ pub(super) fn self_test(live: &mut Live) -> Result<(), UringRefusal> {
         test.until("a multishot receive brought nothing", |_, told| !told.is_empty())?;
         match &test.told[..] {
             [Completion::Received { segment, .. }] if segment[..] == message[..] => test.told.clear(),
-            [Completion::Failed { failure: ConnectionFailure::Io { errno: Some(libc::EINVAL), .. }, .. }] => {
+            [
+                Completion::Failed {
+                    failure: ConnectionFailure::Io { errno: Some(libc::EINVAL), .. }, ..
+                },
+            ] => {
                 return Err(UringRefusal::KernelTooOld { what: "no multishot receive" });
             }
             _ => return Err(UringRefusal::Misbehaved { what: "a multishot receive brought something else" }),
@@ -164,7 +168,10 @@ mod tests {
             assert!(refusal.to_string().contains(reason), "{refusal}");
             assert!(forced.to_string().contains(&refusal.to_string()), "{forced}");
         }
-        assert_eq!(AnyEngine::new(&options(EngineKind::Auto)).unwrap().1.reason, EngineReason::SelfTestPassed);
+        assert_eq!(
+            AnyEngine::new(&options(EngineKind::Auto)).unwrap().1.reason,
+            EngineReason::SelfTestPassed
+        );
         assert_eq!(crate::engine::leaked_engines(), 0);
     }
 }

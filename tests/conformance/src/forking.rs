@@ -145,7 +145,8 @@ pub fn h07_used_and_dropped_in_a_child<H: Host>(engine: EngineKind) {
             let own = std::thread::spawn(move || {
                 let mut host = H::start();
                 H::block_on(&mut host, async {
-                    let options = ConnectOptions::tcp("127.0.0.1", port).engine(EngineOptions::new().kind(engine));
+                    let options =
+                        ConnectOptions::tcp("127.0.0.1", port).engine(EngineOptions::new().kind(engine));
                     let client = Client::connect_on(H::runtime(), options).await.unwrap();
                     assert_eq!(client.incr("child").await.unwrap(), 1);
                     client.close().await;
