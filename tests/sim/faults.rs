@@ -30,7 +30,9 @@ const FAULTS: &[Fault] = &[
     ("slow names", slow_names),
     ("loading", loading),
     ("permission withdrawn", deny),
-    ("garbage", garbage),
+    ("login refused", refuse_login),
+    ("garbage", |world| world.servers.instead = Some(world.rng.pick(GARBAGE).into())),
+    ("garbage after a reply", |world| world.servers.after = Some(world.rng.pick(GARBAGE).into())),
     ("push", push),
     ("hog buffers", hog_buffers),
     ("busy thread", busy_thread),
@@ -191,8 +193,10 @@ fn deny(world: &mut World) {
     world.later(until, |world| world.servers.denied.clear());
 }
 
-fn garbage(world: &mut World) {
-    world.servers.instead = Some(world.rng.pick(GARBAGE).into());
+fn refuse_login(world: &mut World) {
+    world.servers.plan.refuses_login = true;
+    let until = spell(world);
+    world.later(until, |world| world.servers.plan.refuses_login = false);
 }
 
 fn push(world: &mut World) {

@@ -76,6 +76,8 @@ impl NetPlan {
 #[derive(Clone)]
 pub struct ServerPlan {
     pub knows_hello: bool,
+    /// No password is right.
+    pub refuses_login: bool,
     /// CLIENT SETNAME and SETINFO are refused.
     pub refuses_optional: bool,
     pub loading_until: u64,
@@ -164,6 +166,7 @@ impl Plan {
             },
             server: ServerPlan {
                 knows_hello: true,
+                refuses_login: false,
                 refuses_optional: false,
                 loading_until: 0,
                 holds_info_until: 0,
@@ -219,6 +222,7 @@ impl Plan {
             others: (0..rng.pick(&[0, 0, 0, 1, 2])).map(|_| ClientPlan::random(rng, unit)).collect(),
             server: ServerPlan {
                 knows_hello: rng.per_mille(800),
+                refuses_login: false,
                 refuses_optional: rng.per_mille(200),
                 loading_until: near(rng, 200).unwrap_or(0),
                 holds_info_until: near(rng, 100).unwrap_or(0),

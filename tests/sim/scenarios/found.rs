@@ -4,7 +4,9 @@ use super::*;
 use crate::net::Event;
 use crate::parts::Command;
 use crate::plan::SECOND;
+use crate::servers::GARBAGE;
 use crate::socket::Link;
+use respiral::Error;
 
 // Seed 269 (first version): a command that was cancelled behind one whose reply was awaited left a gap that nothing
 // removed any more; its bytes counted against the limit, and with a low limit no call was ever let in again (H34).
@@ -92,4 +94,25 @@ fn nothing_follows_a_cut_send() {
     assert_eq!(world.failed(whole), Some(Delivery::MaybeExecuted));
     assert_eq!(world.failed(cut), Some(Delivery::NotExecuted));
     assert!(world.has_reply(next));
+}
+
+// Seed 88, once there were refused logins (and fuzzing before it): in set-up a refusal and bytes that are wrong came in one
+// piece. The socket was closed twice, and the caller told of the bytes instead of the refusal.
+#[test]
+fn what_follows_a_refusal_of_set_up_is_not_looked_at() {
+    for garbage in GARBAGE {
+        let mut plan = Plan::calm();
+        plan.client.password = true;
+        plan.client.eager = false;
+        plan.server.refuses_login = true;
+        let mut world = unconnected(plan);
+        world.servers.after = Some(garbage.as_bytes().to_vec());
+        let call = world.call(Command::get(0));
+        world.run_for(SECOND);
+        match world.context.ledger.outcome(call) {
+            Some(End::Failed(error @ Error::Auth(_))) => assert_eq!(error.delivery(), Delivery::NotExecuted),
+            other => panic!("expected a refusal, got {other:?}"),
+        }
+        assert_eq!((world.threads[0].net.connects, world.threads[0].net.closes), (1, 1));
+    }
 }

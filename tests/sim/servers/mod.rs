@@ -69,8 +69,9 @@ pub struct Servers {
     opened: u64,
     /// Push messages sent to each client; the number is in the message.
     pub pushes: Vec<u64>,
-    /// What is said instead of the next reply.
+    /// What is said instead of the next reply, or after it.
     pub instead: Option<Vec<u8>>,
+    pub after: Option<Vec<u8>>,
     /// Names of commands that nobody may run.
     pub denied: BTreeSet<&'static str>,
     /// Every command that came, for scenarios.
@@ -97,6 +98,7 @@ impl Servers {
             pushes: vec![0; clients.len()],
             clients,
             instead: None,
+            after: None,
             denied: BTreeSet::new(),
             log: Vec::new(),
         }
@@ -135,6 +137,8 @@ impl Servers {
     pub fn heal(&mut self) {
         self.revive();
         self.instead = None;
+        self.after = None;
+        self.plan.refuses_login = false;
         self.denied.clear();
         self.plan.loading_until = 0;
         self.plan.holds_info_until = 0;
@@ -194,7 +198,11 @@ impl Servers {
             if wire::is_setup(&words) {
                 let text: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
                 self.log.push(text.join(" "));
-                session.set_up(&words, &self.clients[session.client], &self.plan, context, out);
+                let answer = session.set_up(&words, &self.clients[session.client], &self.plan, context);
+                if answer.starts_with("-WRONGPASS") && context.rng.per_mille(100) {
+                    self.after = Some(context.rng.pick(GARBAGE).into());
+                }
+                self.say(answer.into(), context, out);
             } else {
                 self.call(&mut session, &words, context, out);
             }
@@ -238,12 +246,17 @@ impl Servers {
         if kind == Kind::Writes {
             self.replicate(id, session, words, context);
         }
-        if let Some(bytes) = self.instead.take() {
-            context.ledger.garbage_sent = true;
-            return out.extend(bytes);
-        }
+        let mut bytes = Vec::new();
         let mut dialect = Dialect { resp3: session.resp3, twists: self.plan.twists, rng: &mut context.rng };
-        answer.encode(&mut dialect, out);
+        answer.encode(&mut dialect, &mut bytes);
+        self.say(bytes, context, out);
+    }
+
+    /// A reply, or what a server says that has lost its mind.
+    fn say(&mut self, reply: Vec<u8>, context: &mut Context, out: &mut Vec<u8>) {
+        context.ledger.garbage_sent |= self.instead.is_some() || self.after.is_some();
+        out.extend(self.instead.take().unwrap_or(reply));
+        out.extend(self.after.take().unwrap_or_default());
     }
 
     fn replicate(&mut self, id: u64, session: &Session, words: &[&[u8]], context: &mut Context) {

@@ -48,12 +48,14 @@ impl Session {
         words: &[&[u8]],
         client: &ClientPlan,
         server: &ServerPlan,
-        context: &mut Context,
-        out: &mut Vec<u8>,
-    ) {
+        context: &Context,
+    ) -> &'static str {
         assert!(!self.is_up, "set-up after a command (CONN-012)");
         let loading = context.now < server.loading_until;
-        let answer = match words {
+        match words {
+            [b"HELLO", _, b"AUTH", ..] | [b"AUTH", ..] if server.refuses_login && server.knows_hello => {
+                "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+            }
             [b"HELLO", ..] if !server.knows_hello => {
                 "-ERR unknown command 'HELLO', with args beginning with: '3' \r\n"
             }
@@ -85,7 +87,6 @@ impl Session {
                 if server.refuses_optional { "-NOPERM not for you\r\n" } else { "+OK\r\n" }
             }
             _ => "-ERR unknown set-up\r\n",
-        };
-        out.extend_from_slice(answer.as_bytes());
+        }
     }
 }
