@@ -30,7 +30,7 @@ const INPUT_BYTES: usize = 64 * 1024;
 const INPUT_BYTES_KEPT_MAX: usize = 4 * 1024 * 1024;
 /// How long a connection that was ended cleanly goes on discarding input, so that the client sees the end of stream and
 /// no reset that overtakes it.
-const LINGER: Duration = Duration::from_secs(1);
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 /// The connection is over and must be dropped.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,8 +79,15 @@ impl Connection {
         connection
     }
 
+    /// Changes the faults; a pause that has begun under the old ones is over.
+    pub(crate) fn change_faults(&mut self, change: &dyn Fn(&mut Faults)) {
+        change(&mut self.faults);
+        (self.next_write, self.next_read) = (None, None);
+        self.apply_socket_options();
+    }
+
     /// Passes on the faults that the kernel carries out.
-    pub(crate) fn apply_socket_options(&self) {
+    fn apply_socket_options(&self) {
         if let Some(bytes) = self.faults.socket_buffer_bytes {
             let _ = sockopt::set_socket_send_buffer_size(&self.socket, bytes);
             let _ = sockopt::set_socket_recv_buffer_size(&self.socket, bytes);
@@ -207,7 +214,7 @@ impl Connection {
                 Ok(count) => {
                     parts.stats.bytes_sent += count as u64;
                     self.outbox.advance(count);
-                    self.next_write = self.faults.next_write(now);
+                    self.next_write = self.faults.next_write(now, count);
                     if let Some(how) = self.faults.on_written(count) {
                         return self.end(how, now);
                     }

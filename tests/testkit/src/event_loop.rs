@@ -1,4 +1,4 @@
-//! The server's thread.
+//! The thread of a server or a proxy.
 //!
 //! **Problem.** The loop takes the lock thousands of times per second; a test that wants it for one change must not wait
 //! behind a busy client.
@@ -8,23 +8,48 @@
 //!
 //! **Invariant.** When the loop ends, also by a panic in a script, all sockets are closed, so no client waits for ever.
 
-use crate::state::{Core, Stats, WAKE};
 use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{self, ThreadId};
+use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
 const EVENTS_PER_TURN: usize = 256;
 
-/// What the server's thread and the test share.
-pub(crate) struct Shared {
-    core: Mutex<Core>,
+/// Epoll's names for what is not a connection.
+pub(crate) const LISTENER: u64 = 0;
+pub(crate) const WAKE: u64 = u64::MAX;
+
+/// What a loop turns: a server, or a proxy, behind one lock.
+pub(crate) trait Looped: Send + 'static {
+    /// Its numbers.
+    type Stats;
+
+    /// What epoll reported, then what is due.
+    fn turn(&mut self, events: &[Event], now: Instant);
+
+    /// The earliest moment at which the loop must turn without an event.
+    fn next_deadline(&self) -> Option<Instant>;
+
+    fn stats(&self) -> Self::Stats;
+
+    /// Lets go of everything, when the loop is over.
+    fn abandon(&mut self);
+}
+
+struct Guarded<C> {
+    core: C,
+    stopping: bool,
+}
+
+/// What the thread and the test share.
+pub(crate) struct Shared<C> {
+    guarded: Mutex<Guarded<C>>,
     epoll: Arc<OwnedFd>,
     wake: OwnedFd,
     /// How many outside the loop want the lock.
@@ -36,13 +61,13 @@ pub(crate) struct Shared {
     thread: OnceLock<ThreadId>,
 }
 
-impl Shared {
-    pub(crate) fn new(make_core: impl FnOnce(Arc<OwnedFd>) -> io::Result<Core>) -> io::Result<Self> {
+impl<C: Looped> Shared<C> {
+    pub(crate) fn new(make_core: impl FnOnce(Arc<OwnedFd>) -> io::Result<C>) -> io::Result<Self> {
         let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&*epoll, &wake, EventData::new_u64(WAKE), EventFlags::IN)?;
         Ok(Self {
-            core: Mutex::new(make_core(Arc::clone(&epoll))?),
+            guarded: Mutex::new(Guarded { core: make_core(Arc::clone(&epoll))?, stopping: false }),
             epoll,
             wake,
             wanted_outside: AtomicUsize::new(0),
@@ -53,28 +78,48 @@ impl Shared {
         })
     }
 
+    /// Starts the thread.
+    pub(crate) fn launch(self: &Arc<Self>) -> io::Result<JoinHandle<()>> {
+        let running = Arc::clone(self);
+        thread::Builder::new().name("respiral-testkit".to_owned()).spawn(move || running.run())
+    }
+
     /// Runs `work` with the lock, from any thread but the server's own; the loop then looks at its deadlines again.
-    pub(crate) fn with_core<R>(&self, work: impl FnOnce(&mut Core) -> R) -> R {
+    pub(crate) fn with_core<R>(&self, work: impl FnOnce(&mut C) -> R) -> R {
         let result = self.peek(work);
-        // A full counter is non-zero, so the loop wakes all the same.
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        self.wake();
         result
     }
 
+    /// Ends the loop, at its next turn.
+    pub(crate) fn stop(&self) {
+        self.outside().stopping = true;
+        self.wake();
+    }
+
+    fn wake(&self) {
+        // A full counter is non-zero, so the loop wakes all the same.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
     /// Like `with_core`, for work that changes nothing that the loop waits for: it is not woken.
-    pub(crate) fn peek<R>(&self, work: impl FnOnce(&mut Core) -> R) -> R {
+    pub(crate) fn peek<R>(&self, work: impl FnOnce(&mut C) -> R) -> R {
+        work(&mut self.outside().core)
+    }
+
+    fn outside(&self) -> MutexGuard<'_, Guarded<C>> {
         assert!(
             self.thread.get() != Some(&thread::current().id()),
             "a script runs inside the server and cannot call its methods; return an action instead"
         );
         self.wanted_outside.fetch_add(1, Ordering::SeqCst);
-        let mut core = lock(&self.core);
+        let guard = lock(&self.guarded);
         self.wanted_outside.fetch_sub(1, Ordering::SeqCst);
-        work(&mut core)
+        guard
     }
 
     /// Waits until the numbers satisfy `reached`; false when they do not within `limit`.
-    pub(crate) fn wait_for(&self, limit: Duration, mut reached: impl FnMut(&Stats) -> bool) -> bool {
+    pub(crate) fn wait_for(&self, limit: Duration, mut reached: impl FnMut(&C::Stats) -> bool) -> bool {
         let end = Instant::now() + limit;
         self.watchers.fetch_add(1, Ordering::SeqCst);
         let reached = loop {
@@ -96,11 +141,11 @@ impl Shared {
     }
 
     /// The thread's body.
-    pub(crate) fn run(&self) {
-        struct Abandon<'a>(&'a Shared);
-        impl Drop for Abandon<'_> {
+    fn run(&self) {
+        struct Abandon<'a, C: Looped>(&'a Shared<C>);
+        impl<C: Looped> Drop for Abandon<'_, C> {
             fn drop(&mut self) {
-                lock(&self.0.core).abandon();
+                lock(&self.0.guarded).core.abandon();
             }
         }
         let _ = self.thread.set(thread::current().id());
@@ -121,13 +166,13 @@ impl Shared {
             while self.wanted_outside.load(Ordering::SeqCst) > 0 {
                 thread::yield_now();
             }
-            let mut core = lock(&self.core);
-            if core.stopping {
+            let mut guard = lock(&self.guarded);
+            if guard.stopping {
                 return;
             }
-            core.turn(&events, Instant::now());
-            deadline = core.next_deadline();
-            drop(core);
+            guard.core.turn(&events, Instant::now());
+            deadline = guard.core.next_deadline();
+            drop(guard);
             if self.watchers.load(Ordering::SeqCst) > 0 {
                 *lock(&self.turns) += 1;
                 self.turned.notify_all();

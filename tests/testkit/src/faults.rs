@@ -3,34 +3,56 @@
 //! **Problem.** Networks split, delay, stall and cut; a client's handling of that must be tested without a real bad
 //! network, and without guessing how long to sleep.
 //!
-//! **Idea.** Each connection carries its [`Faults`]; the connection's read and write paths ask them how much they may do
-//! now. [`Connections`] names which connections are meant and changes their faults from the test's thread.
+//! **Idea.** Each connection carries its [`Faults`] (one of a proxy: a set per direction); the connection's read and write
+//! paths ask them how much they may do now. [`Connections`] names which connections are meant and changes their faults from
+//! the test's thread.
 //!
-//! **Invariant.** A change is in force when the method returns. Faults change when and how bytes move, never the bytes.
+//! **Invariant.** A change is in force when the method returns. Faults change when and how bytes move; only a proxy's change
+//! the bytes.
 
-use crate::Server;
+use crate::{Proxy, Server};
+use rustix::fd::OwnedFd;
+use rustix::net::sockopt;
+use std::fmt;
 use std::time::{Duration, Instant};
+
+/// A limited rate is spread over pieces of this many per second.
+const PIECES_PER_SECOND: u64 = 100;
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hangup {
-    /// A clean end of stream: the client reads what was sent, then end of file.
+    /// A clean end of stream: the peer reads what was sent, then end of file.
     Fin,
-    /// A reset: the client's next call fails with "connection reset", and unread bytes may be lost. On a Unix socket,
-    /// which knows no reset, the client sees an end of file unless it had bytes in flight.
+    /// A reset: the peer's next call fails with "connection reset", and unread bytes may be lost. On a Unix socket,
+    /// which knows no reset, the peer sees an end of file unless it had bytes in flight.
     Reset,
 }
 
-/// What is wrong with one connection.
+impl Hangup {
+    /// Closes the socket this way.
+    pub(crate) fn apply(self, socket: OwnedFd) {
+        if self == Self::Reset {
+            // A linger time of zero makes the kernel send a reset when the descriptor is closed.
+            let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
+        }
+        drop(socket);
+    }
+}
+
+/// What is wrong with one connection, or one direction of a proxy's.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Faults {
+pub struct Faults {
     pub(crate) stalled: bool,
     pub(crate) split: Option<Split>,
     pub(crate) delay: Option<Duration>,
+    pub(crate) bytes_per_second: Option<u64>,
     pub(crate) cut: Option<Cut>,
     pub(crate) slow_reader: Option<SlowReader>,
     pub(crate) reads_only_when_written: bool,
     pub(crate) socket_buffer_bytes: Option<usize>,
+    pub(crate) corruption: Option<Corruption>,
+    pub(crate) black_hole: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +68,21 @@ pub(crate) struct Cut {
 }
 
 #[derive(Clone, Copy, Debug)]
+pub(crate) struct Corruption {
+    pub(crate) bytes_left: usize,
+    pub(crate) corrupt: Corrupt,
+}
+
+/// What happens to a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Corrupt {
+    /// The bits that are set here are flipped.
+    Flip(u8),
+    /// It becomes this byte.
+    Replace(u8),
+}
+
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct SlowReader {
     pub(crate) bytes: usize,
     pub(crate) interval: Duration,
@@ -55,20 +92,39 @@ impl Faults {
     /// How many of `available` bytes one write may carry.
     pub(crate) fn write_limit(&self, available: usize) -> usize {
         let split = self.split.map_or(usize::MAX, |split| split.bytes);
+        let rate =
+            self.bytes_per_second.map_or(usize::MAX, |rate| (rate / PIECES_PER_SECOND).max(1) as usize);
         let cut = self.cut.map_or(usize::MAX, |cut| cut.bytes_left);
-        available.min(split).min(cut)
+        available.min(split).min(rate).min(cut)
+    }
+
+    /// Changes the byte whose turn it is, if it is among these, which are the next to be written.
+    pub(crate) fn corrupt(&mut self, unsent: &mut [u8]) {
+        let Some(corruption) = self.corruption else { return };
+        let Some(byte) = unsent.get_mut(corruption.bytes_left) else { return };
+        match corruption.corrupt {
+            Corrupt::Flip(bits) => *byte ^= bits,
+            Corrupt::Replace(other) => *byte = other,
+        }
+        self.corruption = None;
     }
 
     /// So many bytes were written; says how the connection must end, if it must.
     pub(crate) fn on_written(&mut self, bytes: usize) -> Option<Hangup> {
+        if let Some(corruption) = &mut self.corruption {
+            corruption.bytes_left -= bytes;
+        }
         let cut = self.cut.as_mut()?;
         cut.bytes_left -= bytes;
         (cut.bytes_left == 0).then_some(cut.how)
     }
 
-    /// When the next write may follow.
-    pub(crate) fn next_write(&self, now: Instant) -> Option<Instant> {
-        self.split.filter(|split| !split.pause.is_zero()).map(|split| now + split.pause)
+    /// When the next write may follow one of so many bytes.
+    pub(crate) fn next_write(&self, now: Instant, bytes: usize) -> Option<Instant> {
+        let pause = self.split.map(|split| split.pause);
+        let rate = self.bytes_per_second;
+        let slow = rate.map(|rate| Duration::from_nanos(1_000_000_000 * bytes as u64 / rate));
+        pause.max(slow).filter(|wait| !wait.is_zero()).map(|wait| now + wait)
     }
 }
 
@@ -95,10 +151,34 @@ impl Selection {
     }
 }
 
-/// Some of a server's connections, and what can be done to them.
+/// Which way bytes go through a proxy; the number of the side that they come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    ToServer = 0,
+    ToClient = 1,
+}
+
+/// Which connections, and which direction of a proxy's; none is both.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    pub(crate) selection: Selection,
+    pub(crate) direction: Option<Direction>,
+}
+
+/// Who has connections: a [`Server`] or a [`Proxy`].
+pub trait Owner {
+    #[doc(hidden)]
+    fn change_faults(&self, target: Target, change: &dyn Fn(&mut Faults));
+    #[doc(hidden)]
+    fn hang_up(&self, target: Target, how: Hangup);
+}
+
+/// Some of the connections of a [`Server`] or a [`Proxy`], and what can be done to them.
 ///
 /// Made by [`Server::connection`], [`Server::open_connections`], [`Server::new_connections`] and
-/// [`Server::all_connections`]. The methods return the selection, so that faults can be combined:
+/// [`Server::all_connections`], and their like of the proxy, where [`to_server`](Connections::to_server) and
+/// [`to_client`](Connections::to_client) narrow it to one direction. The methods return the selection, so that faults can be
+/// combined:
 ///
 /// ```
 /// # use respiral_testkit::{Hangup, Server};
@@ -107,21 +187,36 @@ impl Selection {
 /// server.new_connections().split(1).cut_after(10, Hangup::Reset);
 /// ```
 ///
-/// Ending a connection, releasing and pushing concern connections that are open; for [`Server::new_connections`] they do
-/// nothing.
-#[derive(Clone, Copy, Debug)]
-pub struct Connections<'a> {
-    server: &'a Server,
-    selection: Selection,
+/// Ending a connection, releasing and pushing concern connections that are open; for those to come they do nothing.
+pub struct Connections<'a, O = Server> {
+    pub(crate) owner: &'a O,
+    pub(crate) target: Target,
 }
 
-impl<'a> Connections<'a> {
-    pub(crate) fn new(server: &'a Server, selection: Selection) -> Self {
-        Self { server, selection }
+impl<O> Clone for Connections<'_, O> {
+    fn clone(&self) -> Self {
+        *self
     }
+}
 
-    fn change(self, change: impl Fn(&mut Faults)) -> Self {
-        self.server.with_core(|core| core.change_faults(self.selection, &change));
+impl<O> Copy for Connections<'_, O> {}
+
+impl<O> fmt::Debug for Connections<'_, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Connections").field(&self.target).finish()
+    }
+}
+
+impl<'a, O> Connections<'a, O> {
+    pub(crate) fn new(owner: &'a O, selection: Selection) -> Self {
+        Self { owner, target: Target { selection, direction: None } }
+    }
+}
+
+/// Of a server's connections these concern what it sends; of a proxy's, the directions that are meant.
+impl<O: Owner> Connections<'_, O> {
+    pub(crate) fn change(self, change: impl Fn(&mut Faults)) -> Self {
+        self.owner.change_faults(self.target, &change);
         self
     }
 
@@ -142,12 +237,22 @@ impl<'a> Connections<'a> {
         self.change(|faults| faults.split = Some(Split { bytes, pause }))
     }
 
-    /// Sends each batch of replies so much later than it was made. Order is kept.
+    /// Sends each batch of replies, or what one read of a proxy found, so much later. Order is kept.
     pub fn delay(self, delay: Duration) -> Self {
         self.change(|faults| faults.delay = Some(delay))
     }
 
-    /// Neither reads nor writes, and keeps the connection open. The client's bytes pile up in the kernel.
+    /// Sends at most so many bytes per second, in small pieces: a slow link.
+    ///
+    /// # Panics
+    /// When `bytes_per_second` is 0; that is [`stall`](Self::stall).
+    pub fn rate(self, bytes_per_second: u64) -> Self {
+        assert!(bytes_per_second > 0, "no bytes per second never arrive; use stall");
+        self.change(|faults| faults.bytes_per_second = Some(bytes_per_second))
+    }
+
+    /// Neither reads nor writes, and keeps the connection open. The peer's bytes pile up in the kernel. For both ends of a
+    /// proxy's connection the other one has fallen silent: no bytes, no end of stream, no reset.
     pub fn stall(self) -> Self {
         self.change(|faults| faults.stalled = true)
     }
@@ -157,11 +262,41 @@ impl<'a> Connections<'a> {
         self.change(|faults| faults.stalled = false)
     }
 
-    /// Ends each connection once it has sent `bytes` more bytes; 0 ends it at once.
+    /// Ends each connection once it has sent `bytes` more bytes; 0 ends it at once. A proxy's ends on both sides; each
+    /// direction counts for itself.
     pub fn cut_after(self, bytes: usize, how: Hangup) -> Self {
         self.change(|faults| faults.cut = Some(Cut { bytes_left: bytes, how }))
     }
 
+    /// Asks the kernel for small send and receive buffers; it has a minimum of its own. The window that was already
+    /// offered to the client stays; [`Builder::socket_buffers`](crate::Builder::socket_buffers) acts before.
+    pub fn socket_buffers(self, bytes: usize) -> Self {
+        self.change(|faults| faults.socket_buffer_bytes = Some(bytes))
+    }
+
+    /// No faults any more. Replies that are delayed or withheld stay so.
+    pub fn heal(self) -> Self {
+        self.change(|faults| *faults = Faults::default())
+    }
+
+    /// Ends the connections with an end of stream. Bytes not yet with the kernel are lost.
+    pub fn close(self) -> Self {
+        self.hang_up(Hangup::Fin)
+    }
+
+    /// Ends the connections with a reset.
+    pub fn reset(self) -> Self {
+        self.hang_up(Hangup::Reset)
+    }
+
+    /// Ends the connections.
+    pub fn hang_up(self, how: Hangup) -> Self {
+        self.owner.hang_up(self.target, how);
+        self
+    }
+}
+
+impl Connections<'_, Server> {
     /// Reads at most `bytes` of requests per `interval`.
     ///
     /// # Panics
@@ -177,41 +312,40 @@ impl<'a> Connections<'a> {
         self.change(|faults| faults.reads_only_when_written = true)
     }
 
-    /// Asks the kernel for small send and receive buffers; it has a minimum of its own. The window that was already
-    /// offered to the client stays; [`Builder::socket_buffers`](crate::Builder::socket_buffers) acts before.
-    pub fn socket_buffers(self, bytes: usize) -> Self {
-        self.change(|faults| faults.socket_buffer_bytes = Some(bytes))
-    }
-
-    /// No faults any more. Replies that are delayed or withheld stay so.
-    pub fn heal(self) -> Self {
-        self.change(|faults| *faults = Faults::default())
-    }
-
-    /// Ends the connections with an end of stream. Replies not yet with the kernel are lost.
-    pub fn close(self) -> Self {
-        self.hang_up(Hangup::Fin)
-    }
-
-    /// Ends the connections with a reset.
-    pub fn reset(self) -> Self {
-        self.hang_up(Hangup::Reset)
-    }
-
-    /// Ends the connections.
-    pub fn hang_up(self, how: Hangup) -> Self {
-        self.server.with_core(|core| core.hang_up(self.selection, how));
-        self
-    }
-
     /// Lets the withheld replies go; says how many there were.
     pub fn release(self) -> usize {
-        self.server.with_core(|core| core.release(self.selection))
+        self.owner.with_core(|core| core.release(self.target.selection))
     }
 
     /// Sends bytes that answer no command, such as a RESP3 push. They go out between two replies and pass replies that
     /// are withheld or delayed. Says how many connections there were.
     pub fn push(self, bytes: &[u8]) -> usize {
-        self.server.with_core(|core| core.push(self.selection, bytes))
+        self.owner.with_core(|core| core.push(self.target.selection, bytes))
+    }
+}
+
+impl Connections<'_, Proxy> {
+    /// Only what goes to the server; what ends, ends at the server.
+    pub fn to_server(mut self) -> Self {
+        self.target.direction = Some(Direction::ToServer);
+        self
+    }
+
+    /// Only what goes to the client; what ends, ends at the client.
+    pub fn to_client(mut self) -> Self {
+        self.target.direction = Some(Direction::ToClient);
+        self
+    }
+
+    /// Reads on and throws away what it reads, and what it holds; also an end of stream. What was thrown away stays lost
+    /// after a [`heal`](Self::heal).
+    pub fn black_hole(self) -> Self {
+        self.change(|faults| faults.black_hole = true)
+    }
+
+    /// Changes the byte behind the next `bytes`; 0 is the next one. For a connection to come that is an offset in its
+    /// stream.
+    pub fn corrupt_after(self, bytes: usize, corrupt: Corrupt) -> Self {
+        self.change(|faults| faults.corruption = Some(Corruption { bytes_left: bytes, corrupt }))
     }
 }

@@ -1,4 +1,4 @@
-//! The address that the server listens at, kept over a stop.
+//! The address that clients connect to, kept over a stop.
 //!
 //! **Problem.** "The server is gone for a while and comes back on the same port" needs connects to be refused in between,
 //! while nobody else may take the port.
@@ -7,15 +7,37 @@
 //! are refused. To come back, it listens.
 //!
 //! **Invariant.** From the first start until the drop, the port belongs to one of the two sockets. A Unix path exists only
-//! while the server listens.
+//! while the server listens. After each call, epoll watches what is to be accepted.
 
+use crate::Hangup;
+use crate::event_loop::LISTENER;
+use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 const BACKLOG: i32 = 4096;
+
+/// What happens to a client that connects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accept {
+    /// It is served.
+    #[default]
+    Serve,
+    /// It is accepted; the server never reads and never answers, until the connection is
+    /// [resumed](crate::Connections::resume).
+    Silent,
+    /// It stays in the kernel's backlog: connected from the client's view, never accepted from the server's.
+    Backlog,
+    /// It is accepted and ended at once.
+    HangUp(Hangup),
+    /// It is refused by the kernel, as where nobody listens. Connections that exist go on.
+    Refuse,
+}
 
 /// Where a server is found.
 #[derive(Clone, Debug)]
@@ -35,17 +57,22 @@ pub(crate) struct Listener {
     place: Place,
     state: State,
     buffer_bytes: Option<usize>,
+    accept: Accept,
+    closed: bool,
+    epoll: Option<Arc<OwnedFd>>,
 }
 
 impl Listener {
     /// Binds and listens. `buffer_bytes` is inherited by every accepted socket, before any window is offered.
-    pub(crate) fn open(mut place: Place, buffer_bytes: Option<usize>) -> io::Result<Self> {
-        let socket = bind(&place, buffer_bytes)?;
-        net::listen(&socket, BACKLOG)?;
-        if let Place::Tcp(addr) = &mut place {
-            *addr = SocketAddr::try_from(net::getsockname(&socket)?)?;
+    pub(crate) fn open(place: Place, buffer_bytes: Option<usize>) -> io::Result<Self> {
+        let (state, accept) = (State::Absent, Accept::Serve);
+        let mut listener = Self { place, state, buffer_bytes, accept, closed: false, epoll: None };
+        let socket = listener.listen()?;
+        let local = net::getsockname(socket)?;
+        if let Place::Tcp(addr) = &mut listener.place {
+            *addr = SocketAddr::try_from(local)?;
         }
-        Ok(Self { place, state: State::Listening(socket), buffer_bytes })
+        Ok(listener)
     }
 
     /// The place with its real port.
@@ -53,18 +80,66 @@ impl Listener {
         &self.place
     }
 
-    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
-        match &self.state {
-            State::Listening(socket) => Some(socket.as_fd()),
-            State::Parked(_) | State::Absent => None,
-        }
+    /// What happens to a client that connects now.
+    pub(crate) fn accept(&self) -> Accept {
+        self.accept
+    }
+
+    /// Tells this epoll of clients that wait, from now on.
+    pub(crate) fn watch(&mut self, epoll: Arc<OwnedFd>) -> io::Result<()> {
+        self.epoll = Some(epoll);
+        self.settle()
+    }
+
+    pub(crate) fn set_accept(&mut self, accept: Accept) -> io::Result<()> {
+        self.accept = accept;
+        self.settle()
     }
 
     /// Connects are refused from now on; those that wait in the backlog are reset.
     pub(crate) fn close(&mut self) -> io::Result<()> {
-        if self.socket().is_none() {
-            return Ok(());
+        self.closed = true;
+        self.settle()
+    }
+
+    /// Listens again; does nothing when it does already.
+    pub(crate) fn reopen(&mut self) -> io::Result<()> {
+        self.closed = false;
+        self.settle()
+    }
+
+    /// The next client that waits, and its address.
+    pub(crate) fn next(&self) -> Option<(OwnedFd, Option<SocketAddr>)> {
+        let State::Listening(listening) = &self.state else { return None };
+        loop {
+            match net::acceptfrom_with(listening, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok((socket, peer)) => {
+                    return Some((socket, peer.and_then(|peer| SocketAddr::try_from(peer).ok())));
+                }
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(_) => return None,
+            }
         }
+    }
+
+    /// Makes the socket what it should be.
+    fn settle(&mut self) -> io::Result<()> {
+        if self.closed || self.accept == Accept::Refuse {
+            return self.park();
+        }
+        let interest = if self.accept == Accept::Backlog { EventFlags::empty() } else { EventFlags::IN };
+        let epoll = self.epoll.clone();
+        let socket = self.listen()?;
+        let Some(epoll) = epoll else { return Ok(()) };
+        match epoll::add(&*epoll, socket, EventData::new_u64(LISTENER), interest) {
+            Err(Errno::EXIST) => epoll::modify(&*epoll, socket, EventData::new_u64(LISTENER), interest)?,
+            added => added?,
+        }
+        Ok(())
+    }
+
+    fn park(&mut self) -> io::Result<()> {
+        let State::Listening(_) = self.state else { return Ok(()) };
         self.state = State::Absent;
         match &self.place {
             Place::Tcp(_) => self.state = State::Parked(bind(&self.place, self.buffer_bytes)?),
@@ -73,15 +148,15 @@ impl Listener {
         Ok(())
     }
 
-    /// Listens again; does nothing when it does already.
-    pub(crate) fn reopen(&mut self) -> io::Result<()> {
+    fn listen(&mut self) -> io::Result<BorrowedFd<'_>> {
         let socket = match std::mem::replace(&mut self.state, State::Absent) {
             State::Listening(socket) | State::Parked(socket) => socket,
             State::Absent => bind(&self.place, self.buffer_bytes)?,
         };
         net::listen(&socket, BACKLOG)?;
         self.state = State::Listening(socket);
-        Ok(())
+        let State::Listening(socket) = &self.state else { unreachable!("it was just set") };
+        Ok(socket.as_fd())
     }
 }
 

@@ -93,6 +93,11 @@ impl Outbox {
         &self.ready[self.sent..]
     }
 
+    /// The same, to be changed on their way.
+    pub(crate) fn unsent_mut(&mut self) -> &mut [u8] {
+        &mut self.ready[self.sent..]
+    }
+
     /// The first `count` unsent bytes are with the kernel.
     pub(crate) fn advance(&mut self, count: usize) {
         self.sent += count;
@@ -100,6 +105,10 @@ impl Outbox {
         if self.sent == self.ready.len() {
             self.sent = 0;
             if self.ready.capacity() > KEPT_BYTES_MAX { self.ready = Vec::new() } else { self.ready.clear() }
+        } else if self.sent > KEPT_BYTES_MAX && self.sent > self.ready.len() / 2 {
+            // Where more comes before all is sent, the sent part must not grow for ever.
+            self.ready.drain(..self.sent);
+            self.sent = 0;
         }
     }
 
@@ -149,5 +158,18 @@ mod tests {
         outbox.close_gate(Gate::End(Hangup::Reset));
         assert_eq!(outbox.open_due(now), Some(Hangup::Reset));
         assert_eq!(outbox.unsent(), b"1");
+    }
+
+    #[test]
+    fn what_was_sent_does_not_pile_up() {
+        let mut outbox = Outbox::default();
+        let piece = [7; 64 * 1024];
+        outbox.tail().extend_from_slice(&piece);
+        for _ in 0..1000 {
+            outbox.tail().extend_from_slice(&piece);
+            outbox.advance(piece.len());
+            assert_eq!(outbox.unsent(), piece);
+        }
+        assert!(outbox.ready.capacity() < 4 * KEPT_BYTES_MAX, "{}", outbox.ready.capacity());
     }
 }

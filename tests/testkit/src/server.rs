@@ -4,30 +4,30 @@
 //! is dropped, the thread is joined and every socket is closed.
 
 use crate::builder::Builder;
-use crate::event_loop::Shared;
-use crate::faults::{Connections, Selection};
-use crate::listener::{Listener, Place};
+use crate::event_loop::{Looped, Shared};
+use crate::faults::{Connections, Faults, Hangup, Owner, Selection, Target};
+use crate::listener::{Accept, Listener, Place};
 use crate::record::{Recorded, Request};
 use crate::request::{Args, BULK_BYTES_MAX};
 use crate::rules::{Action, Pattern, Rule, RuleId};
 use crate::session::{NoPeers, Session};
-use crate::state::{Accept, Core, Parts, Stats};
+use crate::state::{Core, Parts, Stats};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{fmt, io};
 
 const LOADING: &str = "LOADING Redis is loading the dataset in memory";
-/// The bound of [`Server::wait_for`]: far beyond what a healthy test needs, on a slow machine too.
-const WAIT_LIMIT: Duration = Duration::from_secs(30);
+/// The bound of `wait_for`: far beyond what a healthy test needs, on a slow machine too.
+pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// A running server. It is stopped when it is dropped.
 ///
 /// See the [crate's documentation](crate) for an overview.
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<Shared<Core>>,
     thread: Option<JoinHandle<()>>,
     place: Place,
 }
@@ -46,10 +46,8 @@ impl Server {
     pub(crate) fn launch(listener: Listener, parts: Parts) -> io::Result<Self> {
         let place = listener.place().clone();
         let shared = Arc::new(Shared::new(|epoll| Core::new(epoll, listener, parts))?);
-        let running = Arc::clone(&shared);
-        let thread =
-            thread::Builder::new().name("respiral-testkit".to_owned()).spawn(move || running.run())?;
-        Ok(Self { shared, thread: Some(thread), place })
+        let thread = Some(shared.launch()?);
+        Ok(Self { shared, thread, place })
     }
 
     pub(crate) fn with_core<R>(&self, work: impl FnOnce(&mut Core) -> R) -> R {
@@ -283,9 +281,19 @@ impl Server {
     }
 }
 
+impl Owner for Server {
+    fn change_faults(&self, target: Target, change: &dyn Fn(&mut Faults)) {
+        self.with_core(|core| core.change_faults(target.selection, change));
+    }
+
+    fn hang_up(&self, target: Target, how: Hangup) {
+        self.with_core(|core| core.hang_up(target.selection, how));
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
-        self.with_core(|core| core.stopping = true);
+        self.shared.stop();
         if let Some(thread) = self.thread.take() {
             // If the thread panicked in a script, the message is out already, and clients saw their connections close.
             let _ = thread.join();

@@ -11,41 +11,22 @@
 use crate::Hangup;
 use crate::connection::{Connection, Gone};
 use crate::data::World;
+use crate::event_loop::{LISTENER, Looped, WAKE};
 use crate::faults::{Faults, Selection};
-use crate::listener::{Listener, Place};
+use crate::listener::{Accept, Listener, Place};
 use crate::record::Recorded;
 use crate::rules::Rules;
 use crate::session::{Peers, Session};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
-use rustix::net::{SocketFlags, acceptfrom_with, sockopt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Epoll's names for what is not a connection; connections are numbered from 1.
-pub(crate) const LISTENER: u64 = 0;
-pub(crate) const WAKE: u64 = u64::MAX;
 /// New connections taken per turn, so that a storm of connects does not starve those that exist.
 const ACCEPTS_PER_TURN: usize = 64;
-
-/// What happens to a client that connects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Accept {
-    /// It is served.
-    #[default]
-    Serve,
-    /// It is accepted; the server never reads and never answers, until the connection is
-    /// [resumed](crate::Connections::resume).
-    Silent,
-    /// It stays in the kernel's backlog: connected from the client's view, never accepted from the server's.
-    Backlog,
-    /// It is accepted and ended at once.
-    HangUp(Hangup),
-}
 
 /// Numbers about a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,11 +68,9 @@ impl Peers for Table {
 /// The server's state.
 pub(crate) struct Core {
     pub(crate) parts: Parts,
-    pub(crate) stopping: bool,
     pub(crate) clock_offset: Duration,
     epoll: Arc<OwnedFd>,
     listener: Listener,
-    accept: Accept,
     connections: Table,
     /// Connections that have a deadline; those that are gone are left in it until it comes to them.
     timed: BTreeSet<u64>,
@@ -100,45 +79,21 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(epoll: Arc<OwnedFd>, listener: Listener, parts: Parts) -> io::Result<Self> {
-        let core = Self {
+    pub(crate) fn new(epoll: Arc<OwnedFd>, mut listener: Listener, parts: Parts) -> io::Result<Self> {
+        listener.watch(Arc::clone(&epoll))?;
+        Ok(Self {
             parts,
-            stopping: false,
             clock_offset: Duration::ZERO,
             epoll,
             listener,
-            accept: Accept::Serve,
             connections: Table::new(),
             timed: BTreeSet::new(),
             new_faults: Faults::default(),
-        };
-        core.watch_listener()?;
-        Ok(core)
-    }
-
-    fn watch_listener(&self) -> io::Result<()> {
-        if let Some(socket) = self.listener.socket() {
-            match epoll::add(&*self.epoll, socket, EventData::new_u64(LISTENER), EventFlags::IN) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
-            }
-            let interest = if self.accept == Accept::Backlog { EventFlags::empty() } else { EventFlags::IN };
-            epoll::modify(&*self.epoll, socket, EventData::new_u64(LISTENER), interest)?;
-        }
-        Ok(())
+        })
     }
 
     pub(crate) fn place(&self) -> &Place {
         self.listener.place()
-    }
-
-    pub(crate) fn stats(&self) -> Stats {
-        let open = || self.connections.values().flatten().filter(|connection| connection.is_open());
-        Stats {
-            connections_open: open().count(),
-            withheld: open().map(|connection| connection.outbox.withheld()).sum(),
-            ..self.parts.stats
-        }
     }
 
     /// Sets the commands' clock; once per turn is exact enough for times to live.
@@ -146,45 +101,6 @@ impl Core {
         let since_epoch =
             SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + self.clock_offset;
         self.parts.world.store.now = i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX);
-    }
-
-    /// One turn of the loop: what epoll reported, then what is due.
-    pub(crate) fn turn(&mut self, events: &[Event], now: Instant) {
-        self.set_clock();
-        for event in events {
-            // The event's fields may be unaligned; copies are not.
-            let (token, flags) = (event.data.u64(), event.flags);
-            match token {
-                LISTENER => self.accept_waiting(now),
-                WAKE => {}
-                _ if flags.intersects(EventFlags::IN | EventFlags::OUT) => {
-                    self.attend(token, flags.contains(EventFlags::IN), now);
-                }
-                // An error or hang-up on a connection that asks for nothing: it would be reported for ever.
-                _ => drop(self.connections.remove(&token)),
-            }
-        }
-        // Not all connections are looked at: there may be thousands.
-        let mut due = Vec::new();
-        self.timed.retain(|number| {
-            let Some(connection) = self.connections.get(number).and_then(Option::as_ref) else {
-                return false;
-            };
-            let deadline = connection.next_deadline();
-            if deadline.is_some_and(|deadline| deadline <= now) {
-                due.push(*number);
-            }
-            deadline.is_some()
-        });
-        for number in due {
-            self.attend(number, false, now);
-        }
-    }
-
-    /// The earliest moment at which the loop must turn without an event.
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let timed = self.timed.iter().filter_map(|number| self.connections.get(number)?.as_ref());
-        timed.filter_map(|connection| connection.next_deadline()).min()
     }
 
     fn attend(&mut self, number: u64, readable: bool, now: Instant) {
@@ -232,25 +148,16 @@ impl Core {
 
     fn accept_waiting(&mut self, now: Instant) {
         for _ in 0..ACCEPTS_PER_TURN {
-            let Some(listening) = self.listener.socket() else { return };
-            match acceptfrom_with(listening, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
-                Ok((socket, peer)) => {
-                    let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-                    self.admit(socket, peer, now);
-                }
-                Err(Errno::INTR | Errno::CONNABORTED) => {}
-                Err(_) => return,
-            }
+            let Some((socket, peer)) = self.listener.next() else { return };
+            self.admit(socket, peer, now);
         }
     }
 
     fn admit(&mut self, socket: OwnedFd, peer: Option<SocketAddr>, now: Instant) {
         self.parts.stats.connections_accepted += 1;
         let number = self.parts.stats.connections_accepted;
-        if let Accept::HangUp(how) = self.accept {
-            if how == Hangup::Reset {
-                let _ = sockopt::set_socket_linger(&socket, Some(Duration::ZERO));
-            }
+        if let Accept::HangUp(how) = self.listener.accept() {
+            how.apply(socket);
             return;
         }
         let local = match self.place() {
@@ -260,7 +167,7 @@ impl Core {
         let peer = peer.map_or_else(|| local.clone(), |peer| peer.to_string());
         let authenticated = self.parts.world.settings.users.is_empty();
         let mut faults = self.new_faults.clone();
-        faults.stalled |= self.accept == Accept::Silent;
+        faults.stalled |= self.listener.accept() == Accept::Silent;
         let session = Session::new(number, peer, local, authenticated);
         let connection = Box::new(Connection::new(socket, session, faults));
         let added =
@@ -272,8 +179,7 @@ impl Core {
     // From here on: what the test asks for.
 
     pub(crate) fn set_accept(&mut self, accept: Accept) -> io::Result<()> {
-        self.accept = accept;
-        self.watch_listener()
+        self.listener.set_accept(accept)
     }
 
     pub(crate) fn change_faults(&mut self, selection: Selection, change: &dyn Fn(&mut Faults)) {
@@ -283,8 +189,7 @@ impl Core {
         for (_, connection) in self.connections.iter_mut().filter(|(number, _)| selection.includes(**number))
         {
             if let Some(connection) = connection {
-                change(&mut connection.faults);
-                connection.apply_socket_options();
+                connection.change_faults(change);
             }
         }
         self.attend_selected(selection);
@@ -336,13 +241,60 @@ impl Core {
     }
 
     pub(crate) fn reopen(&mut self) -> io::Result<()> {
-        self.listener.reopen()?;
-        self.watch_listener()
+        self.listener.reopen()
+    }
+}
+
+impl Looped for Core {
+    type Stats = Stats;
+
+    fn turn(&mut self, events: &[Event], now: Instant) {
+        self.set_clock();
+        for event in events {
+            // The event's fields may be unaligned; copies are not.
+            let (token, flags) = (event.data.u64(), event.flags);
+            match token {
+                LISTENER => self.accept_waiting(now),
+                WAKE => {}
+                _ if flags.intersects(EventFlags::IN | EventFlags::OUT) => {
+                    self.attend(token, flags.contains(EventFlags::IN), now);
+                }
+                // An error or hang-up on a connection that asks for nothing: it would be reported for ever.
+                _ => drop(self.connections.remove(&token)),
+            }
+        }
+        // Not all connections are looked at: there may be thousands.
+        let mut due = Vec::new();
+        self.timed.retain(|number| {
+            let Some(connection) = self.connections.get(number).and_then(Option::as_ref) else {
+                return false;
+            };
+            let deadline = connection.next_deadline();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                due.push(*number);
+            }
+            deadline.is_some()
+        });
+        for number in due {
+            self.attend(number, false, now);
+        }
     }
 
-    /// Lets go of everything, when the loop is over.
-    pub(crate) fn abandon(&mut self) {
-        self.stopping = true;
+    fn next_deadline(&self) -> Option<Instant> {
+        let timed = self.timed.iter().filter_map(|number| self.connections.get(number)?.as_ref());
+        timed.filter_map(|connection| connection.next_deadline()).min()
+    }
+
+    fn stats(&self) -> Stats {
+        let open = || self.connections.values().flatten().filter(|connection| connection.is_open());
+        Stats {
+            connections_open: open().count(),
+            withheld: open().map(|connection| connection.outbox.withheld()).sum(),
+            ..self.parts.stats
+        }
+    }
+
+    fn abandon(&mut self) {
         self.connections.clear();
         let _ = self.listener.close();
     }

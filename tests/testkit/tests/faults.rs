@@ -137,6 +137,30 @@ fn ways_to_accept() {
     if let Ok(mut stream) = TcpStream::connect(server.addr()) {
         assert!(stream.read(&mut [0]).is_err());
     }
+
+    server.accept(Accept::Refuse).unwrap();
+    let refused = TcpStream::connect(server.addr()).map_err(|error| error.kind());
+    assert_eq!(refused.err(), Some(ErrorKind::ConnectionRefused));
+    silent.ask("PING\r\n", "+PONG\r\n");
+    server.restart().unwrap();
+    assert!(TcpStream::connect(server.addr()).is_err(), "it came back, and refuses as before");
+    server.accept(Accept::Serve).unwrap();
+    Client::connect(&server).ask("PING\r\n", "+PONG\r\n");
+}
+
+#[test]
+fn healing_ends_a_pause_that_has_begun() {
+    let server = Server::start().unwrap();
+    let mut client = Client::connect(&server);
+    client.ask("PING\r\n", "+PONG\r\n");
+    server
+        .all_connections()
+        .split_with_pause(2, Duration::from_secs(3600))
+        .slow_reader(6, Duration::from_secs(3600));
+    client.send("PING\r\nPING\r\n");
+    client.expect("+P");
+    server.all_connections().heal();
+    client.expect("ONG\r\n+PONG\r\n");
 }
 
 #[test]

@@ -12,9 +12,13 @@ const HANG: Duration = Duration::from_secs(30);
 
 pub struct Client(pub TcpStream);
 
+#[allow(dead_code, reason = "each test file uses some of it")]
 impl Client {
     pub fn connect(server: &Server) -> Self {
-        let stream = TcpStream::connect(server.addr()).unwrap();
+        Self::new(TcpStream::connect(server.addr()).unwrap())
+    }
+
+    pub fn new(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(HANG)).unwrap();
         stream.set_write_timeout(Some(HANG)).unwrap();
         stream.set_nodelay(true).unwrap();
