@@ -522,7 +522,16 @@ impl Connection {
         // be dialled without end: the second such loss in a row counts as an attempt that failed.
         let lasted = self.up_at.take().is_some_and(|at| now.duration_since(at) >= LASTED);
         let was_used = self.served || self.pipeline.in_flight() > 0 || lasted;
-        self.pipeline.handle_closed(|ticket, delivery| sink.ended(ticket, delivery, &error));
+        // Bytes that are no reply are the fault of the command whose reply was next; the others lost their connection.
+        let others = match &error {
+            Error::Protocol(fault) => Some(ConnectionFailure::Protocol(fault.message.as_ref().into())),
+            _ => None,
+        };
+        let others =
+            others.map(|failure| Error::Connection(Box::new(ConnectionError::new(self.endpoint(), failure))));
+        self.pipeline.handle_closed(|ticket, delivery, is_next| {
+            sink.ended(ticket, delivery, others.as_ref().filter(|_| !is_next).unwrap_or(&error));
+        });
         let replace_at_once = was_used || !std::mem::replace(&mut self.lost_unused, true);
         if was_used {
             self.lost_unused = false;

@@ -315,8 +315,8 @@ impl Pipeline {
     }
 
     /// The socket is gone and its last send is accounted for. What it had accepted is taken out and told to `ended`
-    /// with its delivery; the rest is ready to go out on the next socket.
-    pub fn handle_closed(&mut self, mut ended: impl FnMut(TicketId, Delivery)) {
+    /// with its delivery, and whether its reply was the next; the rest is ready to go out on the next socket.
+    pub fn handle_closed(&mut self, mut ended: impl FnMut(TicketId, Delivery, bool)) {
         debug_assert!(self.sending.is_empty(), "the engine tells of a send before it tells of the close");
         if planted!(AcceptedSentAgain) {
             self.accepted = self.answered;
@@ -324,6 +324,7 @@ impl Pipeline {
         if planted!(OneByteOff) {
             self.accepted += 1;
         }
+        let mut is_next = true;
         while let Some(front) = self.entries.front() {
             if self.answered >= self.accepted && !front.is_gap {
                 break;
@@ -333,8 +334,9 @@ impl Pipeline {
             if !front.is_gap {
                 self.live -= 1;
                 if let Some(ticket) = front.ticket {
-                    ended(ticket, delivery);
+                    ended(ticket, delivery, is_next && front.end <= self.submitted);
                 }
+                is_next = false;
             }
             self.answered = front.end;
             self.entries.pop_front();
@@ -409,7 +411,7 @@ mod tests {
 
     fn closed(pipeline: &mut Pipeline) -> Vec<(u32, Delivery)> {
         let mut ended = Vec::new();
-        pipeline.handle_closed(|ticket, delivery| ended.push((ticket.index, delivery)));
+        pipeline.handle_closed(|ticket, delivery, _| ended.push((ticket.index, delivery)));
         ended
     }
 

@@ -12,6 +12,7 @@ struct Caught {
     dropped: usize,
     pushes: Vec<Value>,
     ended: Vec<(u32, Delivery)>,
+    errors: Vec<Error>,
 }
 
 impl Sink for Caught {
@@ -27,8 +28,9 @@ impl Sink for Caught {
         self.pushes.push(Value::from_payload(payload).unwrap());
     }
 
-    fn ended(&mut self, ticket: TicketId, delivery: Delivery, _: &Error) {
+    fn ended(&mut self, ticket: TicketId, delivery: Delivery, error: &Error) {
         self.ended.push((ticket.index, delivery));
+        self.errors.push(error.clone());
     }
 }
 
@@ -602,6 +604,29 @@ fn a_reply_that_nothing_asked_for_closes_the_connection() {
     match stage.event() {
         Some(Event::Lost(error)) => assert!(error.to_string().contains("max number of clients"), "{error}"),
         other => panic!("{other:?}"),
+    }
+}
+
+// Bytes that are no reply are told of the command whose reply was next, if that one is still there; the others on the
+// connection are not to blame.
+#[test]
+fn a_protocol_error_is_one_commands() {
+    for caller_is_gone in [false, true] {
+        let mut stage = Script::up(config());
+        stage.submit(1, "GET k");
+        let gone = stage.submit(2, "GET l");
+        stage.submit(3, "GET m");
+        if caller_is_gone {
+            stage.connection.cancel(gone);
+        }
+        stage.reply("+OK\r\n?huh");
+        stage.closed();
+        let others = |error: &Error| matches!(error, Error::Connection(e) if matches!(e.failure, ConnectionFailure::Protocol(_)));
+        match &stage.caught.errors[..] {
+            [Error::Protocol(_), behind] if !caller_is_gone => assert!(others(behind)),
+            [behind] if caller_is_gone => assert!(others(behind)),
+            errors => panic!("{errors:?}"),
+        }
     }
 }
 
