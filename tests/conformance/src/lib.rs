@@ -11,7 +11,8 @@
 //! ```
 //!
 //! which makes one `#[test]` per function and engine. They need nothing but loopback: the server is the test kit's. The
-//! suite in [`mod@live`] runs against real servers instead; its tests are in modules called `live`.
+//! suite in [`mod@live`] runs against real servers instead, and that in the modules beside it with a bad network between; its
+//! tests are in modules whose names begin with `live`.
 //!
 //! Each test runs alone in its process, under a watchdog, and leaves no descriptor open. None depends on how fast the
 //! machine is: conditions are waited for, within generous bounds.
@@ -30,6 +31,10 @@ pub mod forking;
 mod host;
 pub mod kit;
 pub mod live;
+pub mod live_cuts;
+pub mod live_faults;
+pub mod live_half_open;
+pub mod live_storm;
 pub mod sharing;
 pub mod waking;
 

@@ -14,8 +14,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// A real server, and how to reach it with one engine.
-struct Live {
-    server: LiveServer,
+pub(crate) struct Live {
+    pub(crate) server: LiveServer,
     engine: EngineKind,
 }
 
@@ -24,26 +24,26 @@ impl Live {
         self.at(&self.server.url())
     }
 
-    fn at(&self, url: &str) -> ConnectOptions {
+    pub(crate) fn at(&self, url: &str) -> ConnectOptions {
         ConnectOptions::try_from(url).unwrap().engine(EngineOptions::new().kind(self.engine))
     }
 
-    async fn connect<H: Host>(&self, options: ConnectOptions) -> Client {
+    pub(crate) async fn connect<H: Host>(&self, options: ConnectOptions) -> Client {
         Client::connect_on(H::runtime(), options).await.unwrap()
     }
 }
 
-fn inside<H: Host>(builder: LiveServerBuilder, engine: EngineKind, test: impl AsyncFnOnce(Live)) {
+pub(crate) fn inside<H: Host>(builder: LiveServerBuilder, engine: EngineKind, test: impl AsyncFnOnce(Live)) {
     let live = Live { server: builder.start().unwrap(), engine };
     let mut host = H::start();
     H::block_on(&mut host, test(live));
 }
 
-fn plain(kind: Kind) -> LiveServerBuilder {
+pub(crate) fn plain(kind: Kind) -> LiveServerBuilder {
     LiveServer::builder(kind)
 }
 
-async fn everyday(client: &Client) {
+pub(crate) async fn everyday(client: &Client) {
     client.cmd::<()>("FLUSHDB").await.unwrap();
     // Strings and counters.
     client.set("s", "value").ex(100).await.unwrap();
@@ -447,19 +447,27 @@ macro_rules! live_denied {
 macro_rules! live_tests {
     ($host:ty, $kind:ident, $engine:ident) => {
         $crate::live_tests! { $host, $kind, $engine;
-            everyday_commands, unix_socket, passwords_and_users, urls_and_databases, client_list, killed_under_load,
-            stopped_under_load, blocking_commands_are_refused, no_room_for_clients, big_values, cancel_storm
+            live: everyday_commands, unix_socket, passwords_and_users, urls_and_databases, client_list, killed_under_load,
+                stopped_under_load, blocking_commands_are_refused, no_room_for_clients, big_values, cancel_storm;
+            live_faults: every_byte_split, latency_with_pipelining, f07_callers_gone_before_late_replies,
+                f09_late_set_up_replies, f19_both_sides_write, f19_deadline_shorter_than_the_transfer,
+                no_way_in_for_a_while, another_server_at_the_same_address;
+            live_half_open: f15_half_open, f15_half_open_under_load, f15_found_at_the_first_call, f15_large_write,
+                f17_idle_connections_lost_at_once, f17_half_of_them_silent, f17_lost_in_the_turn_of_the_write;
+            live_cuts: cut_towards_the_server, cut_towards_the_client, large_values_cut, cut_under_load,
+                corrupt_replies;
+            live_storm: storm;
         }
     };
-    ($host:ty, $kind:ident, $engine:ident; $($test:ident),+) => {
-        mod live {
+    ($host:ty, $kind:ident, $engine:ident; $($group:ident: $($test:ident),+;)+) => {
+        $(mod $group {
             $(#[test]
             fn $test() {
                 let name = concat!(module_path!(), "::", stringify!($test));
                 $crate::kit::run(name, || {
-                    $crate::live::$test::<$host>($crate::Kind::$kind, $crate::EngineKind::$engine);
+                    $crate::$group::$test::<$host>($crate::Kind::$kind, $crate::EngineKind::$engine);
                 });
             })+
-        }
+        })+
     };
 }
