@@ -41,10 +41,36 @@
 //!   at the data past the network; [`Server::advance_clock`] lets keys expire without waiting.
 //! - **Answers.** [`Server::on`] writes rules, [`Server::script`] takes a closure: raw bytes, errors, late, withheld or
 //!   missing replies, and ends of the connection. [`Server::loading`] and [`Server::deny`] are the common ones.
-//! - **Faults.** [`Connections`] splits, delays, stalls, cuts, closes and resets; [`Server::accept`] leaves clients
-//!   waiting; [`Server::stop`] and [`Server::restart`] take the whole server away and bring it back.
+//! - **Faults.** [`Connections`] splits, delays, slows, stalls, cuts, closes and resets; [`Server::accept`] refuses clients
+//!   or leaves them waiting; [`Server::stop`] and [`Server::restart`] take the whole server away and bring it back.
+//! - **A proxy.** [`Proxy`] does that before any server, a real one too, in each direction by itself, and throws bytes away
+//!   or changes them.
 //! - **Evidence.** [`Server::commands`] says what arrived and on which connection, [`Server::stats`] how much, and
 //!   [`Server::wait_for`] waits for it, so that tests need no sleeps. [`alloc_count`] counts allocations.
+//!
+//! # What can go wrong for a service
+//!
+//! | in production | in a test |
+//! |---|---|
+//! | an error: overloaded, loading, no permission | `server.on("GET").times(1).reply_error("OOM …")`, [`loading`](Server::loading), [`deny`](Server::deny) |
+//! | a slow command; a reply after the deadline | `server.on("GET").delay(…)`; [`withhold`](Rule::withhold), then [`release`](Server::release) |
+//! | another type, or nonsense, where a value was expected | [`reply_raw`](Rule::reply_raw) |
+//! | a key expires | [`advance_clock`](Server::advance_clock) |
+//! | connections end | `server.open_connections().close()`, or `.reset()`; in the middle of a reply: `.cut_after(…)` |
+//! | the server restarts, with its data or without | [`stop`](Server::stop), [`restart`](Server::restart), [`restart_empty`](Server::restart_empty) |
+//! | the server hangs | `server.all_connections().stall()`, then `.resume()` |
+//! | nobody can connect | [`accept`](Server::accept) with [`Accept::Refuse`], or what else it offers |
+//! | a far or a slow network | [`delay`](Connections::delay), [`rate`](Connections::rate), [`split`](Connections::split) |
+//! | a network that falls silent (half-open) | `proxy.open_connections().stall()`; one way: `.to_client().stall()` |
+//! | a failover: the address leads elsewhere | [`Proxy::retarget`] |
+//! | a broken peer: a wrong byte | [`corrupt_after`](Connections::corrupt_after) |
+//!
+//! Complete examples, to be copied, are the files `tests/service.rs` of respiral's adapters: a cache under monoio (errors,
+//! silence), a limiter under tokio (a server that goes away and returns), reservations under tokio-uring (the proxy).
+//!
+//! Two habits make such tests reliable. Wait for what the server saw ([`Server::wait_for`]), not for time to pass; inside an
+//! async test let other tasks run meanwhile, since the client lives on the same thread. And after an end of the connection
+//! expect the first call to fail or to succeed: it may have been on its way; assert what holds in both cases.
 //!
 //! # What it is not
 //!
