@@ -59,8 +59,8 @@ pub struct ProxyStats {
 /// a reset are passed on, behind the bytes before them. What one side does not read is held up to 256 KiB per direction;
 /// beyond that the proxy does not read from the other side either.
 ///
-/// What it does is named as on the [`Server`](crate::Server): by [`Connections`], [`accept`](Self::accept), [`stop`](Self::stop) and
-/// [`restart`](Self::restart).
+/// What it does is named as on the [`Server`](crate::Server): by [`Connections`], [`accept`](Self::accept),
+/// [`stop`](Self::stop) and [`restart`](Self::restart).
 pub struct Proxy {
     shared: Arc<Shared<Relay>>,
     thread: Option<JoinHandle<()>>,
