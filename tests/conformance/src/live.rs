@@ -451,7 +451,7 @@ macro_rules! live_tests {
                 stopped_under_load, blocking_commands_are_refused, no_room_for_clients, big_values, cancel_storm;
             live_faults: every_byte_split, latency_with_pipelining, f07_callers_gone_before_late_replies,
                 f09_late_set_up_replies, f19_both_sides_write, f19_deadline_shorter_than_the_transfer,
-                no_way_in_for_a_while, another_server_at_the_same_address;
+                no_way_in_for_a_while, swallowed_connects_time_out, another_server_at_the_same_address;
             live_half_open: f15_half_open, f15_half_open_under_load, f15_found_at_the_first_call, f15_large_write,
                 f17_idle_connections_lost_at_once, f17_half_of_them_silent, f17_lost_in_the_turn_of_the_write;
             live_cuts: cut_towards_the_server, cut_towards_the_client, large_values_cut, cut_under_load,

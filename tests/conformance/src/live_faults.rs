@@ -255,6 +255,27 @@ pub fn no_way_in_for_a_while<H: Host>(kind: Kind, engine: EngineKind) {
     });
 }
 
+/// Connects that the kernel takes and nobody serves end by `connect_timeout`, also where commands have no deadline.
+pub fn swallowed_connects_time_out<H: Host>(kind: Kind, engine: EngineKind) {
+    through::<H>(plain(kind), engine, async |far| {
+        let limit = Duration::from_millis(100);
+        far.proxy.accept(Accept::Backlog).unwrap();
+        let options = far.options().connect_timeout(limit).command_timeout(None);
+        let error = Client::connect_on(H::runtime(), options.clone()).await.unwrap_err();
+        let client = Client::lazy_on(H::runtime(), options).unwrap();
+        for error in [error, client.incr("n").await.unwrap_err()] {
+            let Error::Timeout(timeout) = error else { panic!("{error:?}") };
+            assert_eq!((timeout.stage, timeout.budget), (Stage::Connecting, limit));
+            assert_eq!(timeout.delivery, Delivery::NotExecuted);
+        }
+        far.proxy.accept(Accept::Serve).unwrap();
+        assert_eq!(client.incr("n").timeout(Duration::from_secs(20)).await.unwrap(), 1);
+        client.close().await;
+        // Those that were given up are accepted now, and gone.
+        until::<H>("nobody is left", || far.proxy.stats().connections_open == 0).await;
+    });
+}
+
 /// The address leads to another server from one moment to the next, as after a failover behind a balancer.
 pub fn another_server_at_the_same_address<H: Host>(kind: Kind, engine: EngineKind) {
     through::<H>(plain(kind), engine, async |mut far| {
