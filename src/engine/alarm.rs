@@ -86,6 +86,30 @@ mod tests {
         assert_eq!(alarm.due(), None);
     }
 
+    // H36: calls come and go every 50 µs and each has a deadline: the timer is set once per timeout, not per call.
+    #[test]
+    fn h36_the_timer_is_set_once_per_timeout() {
+        const TIMEOUT: u32 = 5;
+        let start = Instant::now();
+        let (mut alarm, mut fires, mut sets) = (Alarm::default(), None, 0);
+        for turn in 0..40_000 {
+            let now = start + turn * Duration::from_micros(50);
+            if fires.is_some_and(|at| at <= now) {
+                fires = None;
+                alarm.on_fired(now);
+            }
+            // The call that was made in this turn is the oldest that is not answered.
+            alarm.want(now, Some(now + TIMEOUT * MS));
+            if let Some(after) = alarm.due() {
+                sets += 1;
+                fires = Some(now + after);
+                alarm.mark_set();
+            }
+        }
+        let elapsed = 40_000 / 20;
+        assert!(sets <= elapsed / TIMEOUT + 1, "{sets} in {elapsed} ms");
+    }
+
     #[test]
     fn a_past_deadline_is_as_near_as_can_be() {
         let start = Instant::now();

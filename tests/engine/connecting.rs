@@ -177,6 +177,23 @@ pub fn many_reopened(kind: EngineKind) {
 }
 
 /// The peer keeps sending while the connection is closed and its place is used again.
+/// H37: more operations than the submission queue has room for, in one turn.
+pub fn h37_a_full_submission_queue(kind: EngineKind) {
+    // As many as a listener keeps that nobody accepts.
+    const COUNT: u16 = 100;
+    let (listener, address) = listen();
+    let mut host = Host::with(&options(kind).entries(1).completion_entries(8));
+    (0..COUNT).for_each(|index| host.connect(id(index, 0), address));
+    host.until(|host| host.seen.values().all(|seen| seen.connected));
+    let mut peers: Vec<_> = (0..COUNT).map(|_| listener.accept().unwrap().0).collect();
+    (0..COUNT).for_each(|index| host.send(id(index, 0), transmit(b"0123456789", 3)));
+    host.until(|host| host.seen.values().all(|seen| seen.sent == [10]));
+    for peer in &mut peers {
+        peer.read_exact(&mut [0; 10]).unwrap();
+    }
+    host.finish();
+}
+
 pub fn f11_old_generations_are_silent(kind: EngineKind) {
     let (listener, _) = listen();
     let mut host = Host::with(&options(kind).buffer_count(8).buffer_size(256));

@@ -127,6 +127,10 @@ pub struct Host {
     pub held: Vec<Segment>,
     pub budget: usize,
     pub turns: usize,
+    /// What was told, in order.
+    pub order: Vec<(ConnectionId, &'static str)>,
+    /// Waits that a signal ended.
+    pub interrupted: usize,
     wake: OwnedFd,
     waiting: Waiting,
 }
@@ -146,6 +150,8 @@ impl Host {
             held: Vec::new(),
             budget: 64,
             turns: 0,
+            order: Vec::new(),
+            interrupted: 0,
             wake,
             waiting: Waiting::Level,
         }
@@ -230,10 +236,12 @@ impl Host {
             assert!(!seen.closed, "{completion:?} after Closed");
             match completion {
                 Completion::Connected { .. } => {
+                    self.order.push((id, "Connected"));
                     assert!(!seen.connected && seen.failed.is_none());
                     seen.connected = true;
                 }
                 Completion::Received { segment, .. } => {
+                    self.order.push((id, "Received"));
                     assert!(seen.connected && seen.failed.is_none() && !segment.is_empty());
                     seen.received.extend_from_slice(&segment);
                     seen.segments += 1;
@@ -242,6 +250,7 @@ impl Host {
                     }
                 }
                 Completion::Filled { block, .. } => {
+                    self.order.push((id, "Received"));
                     assert!(seen.connected && seen.failed.is_none());
                     assert!(std::mem::take(&mut seen.filling), "a block that was not asked for");
                     let bytes = block.into_bytes();
@@ -250,13 +259,16 @@ impl Host {
                     seen.filled += 1;
                 }
                 Completion::Sent { bytes, .. } => {
+                    self.order.push((id, "Sent"));
                     seen.owed = seen.owed.checked_sub(1).expect("each send is answered once");
                     seen.sent.push(bytes);
                 }
                 Completion::Failed { failure, .. } => {
+                    self.order.push((id, "Failed"));
                     assert_eq!(seen.failed.replace(failure), None, "Failed is told once");
                 }
                 Completion::Closed { .. } => {
+                    self.order.push((id, "Closed"));
                     assert_eq!(seen.owed, 0, "Sent before Closed");
                     seen.closing = true;
                     seen.closed = true;
@@ -284,7 +296,10 @@ impl Host {
         match ready {
             Ok(count) => count > 0,
             // Completions interrupt system calls (H12).
-            Err(rustix::io::Errno::INTR) => true,
+            Err(rustix::io::Errno::INTR) => {
+                self.interrupted += 1;
+                true
+            }
             Err(e) => panic!("{e}"),
         }
     }

@@ -10,6 +10,8 @@ mod closing;
 mod connecting;
 mod ending;
 mod harness;
+mod interrupted;
+mod parity;
 mod receiving;
 mod refusing;
 mod sending;
@@ -29,7 +31,7 @@ macro_rules! contract {
 contract! {
     connecting: echo_over_tcp, echo_over_a_unix_socket, refused, a_missing_unix_socket, unreachable_then_closed,
         a_send_waits_for_the_connection, keepalive_is_set, a_busy_place_is_refused, many_reopened,
-        f11_old_generations_are_silent, operations_on_unknown_connections_are_answered;
+        h37_a_full_submission_queue, f11_old_generations_are_silent, operations_on_unknown_connections_are_answered;
     receiving: h16_a_returned_buffer_wakes_a_starved_engine, h19_many_connections_share_four_buffers,
         h19_no_spinning_while_starved, h20_more_than_the_pool_flows, h22_each_ending_with_and_without_data,
         h22_end_of_stream_while_starved, h25_a_flood_does_not_silence_others, a_small_completion_queue_loses_nothing;
@@ -38,10 +40,10 @@ contract! {
     sending: h26_close_tells_exactly_what_was_taken, h27_slices_outlive_their_release,
         h28_much_over_a_slow_reader, h28_one_large_chunk, more_slices_than_one_call_takes, an_empty_send,
         h32_both_sides_write, a_reset_peer_ends_the_send;
-    closing: h2_nothing_is_written_after_drop, h3_thousands_are_closed, h6_segments_outlive_the_engine,
+    closing: h2_nothing_is_written_after_drop, h3_thousands_are_closed, h40_thousands_of_ends_at_once, h6_segments_outlive_the_engine,
         h29_no_byte_reaches_another_server, h30_no_thread_is_started, close_answers_what_is_owed,
         close_while_data_flows, closing_sends_a_fin;
-    waking: h1_the_wake_descriptor_is_harmless, h11_two_hundred_ready_at_once, h11_with_a_small_completion_queue,
+    waking: h1_the_wake_descriptor_is_harmless, h12_a_poll_sees_what_has_come, h11_two_hundred_ready_at_once, h11_with_a_small_completion_queue,
         h14_budget_one_under_an_edge_triggered_host, h13_no_signal_is_lost,
         h36_the_alarm_is_moved_only_earlier, an_alarm_fires, an_earlier_alarm_replaces_a_later_one,
         a_later_alarm_follows_an_early_one, an_alarm_can_be_in_the_past, a_notifier_wakes_from_another_thread,

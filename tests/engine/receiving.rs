@@ -203,7 +203,14 @@ pub fn h25_a_flood_does_not_silence_others(kind: EngineKind) {
     });
     for round in 1..=20 {
         peer.write_all(b"x").unwrap();
+        let (turns, flood) = (host.turns, host.seen[&flooded].received.len());
         host.until(|host| host.seen[&quiet].received.len() == round);
+        // The pool is what a turn receives at most; in a few turns it is the quiet one's.
+        let (turns, flood) = (host.turns - turns, host.seen[&flooded].received.len() - flood);
+        assert!(
+            turns <= 8 && flood <= 8 * 16 * 4096,
+            "{turns} turns and {flood} bytes of the flood before it"
+        );
     }
     assert!(host.seen[&flooded].received.len() < FLOOD, "the quiet one was served during the flood");
     host.until(|host| host.seen[&flooded].received.len() == FLOOD);

@@ -1,6 +1,9 @@
 use crate::harness::*;
 use respiral::engine::{Engine, EngineKind};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io::{Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -63,6 +66,67 @@ pub fn h14_budget_one_under_an_edge_triggered_host(kind: EngineKind) {
         }
         host.until(|host| host.seen.values().all(|seen| seen.received.len() == 7 * round));
     }
+    host.finish();
+}
+
+/// Keeps this thread on one of the processors that it may use. (Two that take turns on one enter the kernel all the time.)
+fn stay_on(place: usize) {
+    let may = sched_getaffinity(None).unwrap();
+    let mut one = CpuSet::new();
+    if let Some(processor) = (0..CpuSet::MAX_CPU).filter(|processor| may.is_set(*processor)).nth(place) {
+        one.set(processor);
+        sched_setaffinity(None, &one).unwrap();
+    }
+}
+
+/// H12: what the kernel has received is seen by the next poll, without a wait: a thread that spins must look at more than
+/// the completion queue, which is filled only when it enters the kernel.
+pub fn h12_a_poll_sees_what_has_come(kind: EngineKind) {
+    const ROUNDS: usize = 200;
+    let (listener, _) = listen();
+    let mut host = Host::new(kind);
+    let a = id(0, 0);
+    let mut peer = host.pair(a, &listener);
+    let (wanted, written) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (ask, done) = (wanted.clone(), written.clone());
+    let writer = in_thread(move || {
+        stay_on(1);
+        for round in 1..=10 * ROUNDS {
+            while ask.load(Ordering::SeqCst) < round {
+                std::thread::yield_now();
+            }
+            if peer.write_all(b"x").is_err() {
+                return;
+            }
+            done.store(round, Ordering::SeqCst);
+        }
+    });
+    stay_on(0);
+    let mut round = 0;
+    // Packets may be late on a machine that is busy with others; seldom in ten attempts.
+    let mut attempt = || {
+        let mut seen = 0;
+        for _ in 0..ROUNDS {
+            round += 1;
+            host.until(|host| host.seen[&a].received.len() == round - 1);
+            while host.turn() {}
+            wanted.store(round, Ordering::SeqCst);
+            // No system call meanwhile: it would be the entry that is to be missed.
+            while written.load(Ordering::SeqCst) < round {
+                std::hint::spin_loop();
+            }
+            let mut told = Vec::new();
+            host.engine.poll(8, &mut told).unwrap();
+            seen += usize::from(!told.is_empty());
+            host.note(told);
+        }
+        seen
+    };
+    let seen: Vec<_> = (0..10).map(|_| attempt()).take_while(|seen| seen * 10 <= ROUNDS * 9).collect();
+    assert!(seen.len() < 10, "seen at once, of {ROUNDS}: {seen:?}");
+    wanted.store(usize::MAX, Ordering::SeqCst);
+    host.close_all();
+    writer.join().unwrap();
     host.finish();
 }
 

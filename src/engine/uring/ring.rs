@@ -177,6 +177,13 @@ impl Ring {
     }
 }
 
+/// The one group of provided buffers.
+pub(super) const GROUP: u16 = 0;
+
+fn is(error: &io::Error, errno: i32) -> bool {
+    error.raw_os_error() == Some(errno)
+}
+
 /// A kernel that lacks something, for tests of the self-test: entries that need it are spoiled, and the kernel answers
 /// them as an older one would.
 #[cfg(test)]
@@ -198,11 +205,4 @@ pub(super) mod older_kernel {
         }
         entry
     }
-}
-
-/// The one group of provided buffers.
-pub(super) const GROUP: u16 = 0;
-
-fn is(error: &io::Error, errno: i32) -> bool {
-    error.raw_os_error() == Some(errno)
 }
