@@ -18,6 +18,8 @@ mod config;
 mod event;
 mod handshake;
 mod inbound;
+#[cfg(test)]
+mod orders;
 mod pipeline;
 #[cfg(test)]
 mod tests;
