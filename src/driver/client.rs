@@ -23,7 +23,9 @@ use std::task::Poll;
 /// `respiral-tokio-uring`. Call [`close`](Self::close) before the runtime ends: monoio never drops the tasks that wait
 /// when it goes, and what they hold stays open. [`close_on_drop`](Self::close_on_drop) does it where an early return
 /// could skip it. Use it only inside the runtime that made it: that one's driver task moves its bytes and keeps its
-/// deadlines, and while it does not run, calls stay pending.
+/// deadlines, and while it does not run, calls stay pending. So never block the thread on a call: another executor's
+/// `block_on` inside a task waits for ever, since the driver needs the thread. A thread that is merely late fails no call
+/// whose reply has arrived.
 ///
 /// ```compile_fail
 /// fn to_another_thread(_: impl Send) {}

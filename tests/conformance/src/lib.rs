@@ -21,6 +21,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 pub mod allocations;
+pub mod bounds;
 pub mod cancelling;
 pub mod connecting;
 pub mod denied;
@@ -74,12 +75,15 @@ macro_rules! conformance_tests {
                 connections_share_the_load, in_flight_limit, byte_limit, refused_commands, torn_frames_are_not_sent,
                 f01_push_between_replies, f01_push_at_rest, f01_push_in_resp2, f05_unusual_types,
                 conversions_fail_alone, calls_are_lazy;
-            driving: h08_few_empty_parks, h08_other_tasks_run, h09_timers_fire_under_flood, spinning,
+            driving: h08_few_empty_parks, h08_other_tasks_run, h09_timers_fire_under_flood, h09_timers_fire_while_spinning,
+                h12_spinning_finds_replies, spinning,
                 h10_calls_outside_of_the_loop, h13_no_wake_up_is_lost, h14_many_ready_at_once,
-                h18_a_late_host_fails_no_call;
+                h18_a_late_host_fails_no_call, h18_a_blocking_wait_is_in_vain;
             ending: h01_client_then_runtime, h04_a_hundred_runtimes, h05_driver_dropped, h05_driver_aborted,
                 h05_runtime_dropped, h05_driver_panics, h06_kept_replies_outlive_everything, close_ends_everything,
                 close_under_load, ended_at_any_moment, last_handle_dropped;
+            bounds: h30_no_thread_is_started, h32_both_sides_write_while_all_is_held, h34_memory_stays_at_the_quota,
+                h40_thousands_come_back;
             forking: h07_used_and_dropped_in_a_child;
             waking: h15_wakers_reenter, h15_a_waker_drops_the_last_client, h15_dropped_wakers_reenter,
                 h15_a_waker_panics, h15_dropped_inside_anothers_poll;

@@ -182,24 +182,29 @@ pub fn f19_both_sides_write<H: Host>(engine: EngineKind) {
     server.execute(["SET".as_bytes(), b"big", &vec![b'x'; LEN]]);
     inside_with::<H>(Kit::with(engine, server), async |kit| {
         let client = kit.connect_with(kit.options().command_timeout(None)).await;
-        let (reader, writer, last) = (client.clone(), client.clone(), client.clone());
-        let get = spawn::<H, _>(async move {
-            let blob: Blob = reader.get("big").await.unwrap();
-            assert_eq!(blob.len(), LEN);
-            assert!(blob.chunks().all(|chunk| chunk.iter().all(|byte| *byte == b'x')));
-        });
-        let set = spawn::<H, _>(async move {
-            let value = vec![b'y'; LEN - 1];
-            writer.set("big2", &value).await.unwrap();
-        });
-        let small = spawn::<H, _>(async move { last.incr("n").await.unwrap() });
-        get.result().await;
-        set.result().await;
-        assert_eq!(small.result().await, 1);
-        assert_eq!(client.cmd::<usize>("STRLEN").arg("big2").await.unwrap(), LEN - 1);
+        write_both_ways::<H>(&client, LEN).await;
         assert_eq!(kit.server.connections_accepted(), 1);
         client.close().await;
     });
+}
+
+/// Fetches `big`, of `len` bytes, and stores as much, at the same time.
+pub(crate) async fn write_both_ways<H: Host>(client: &Client, len: usize) {
+    let (reader, writer, last) = (client.clone(), client.clone(), client.clone());
+    let get = spawn::<H, _>(async move {
+        let blob: Blob = reader.get("big").await.unwrap();
+        assert_eq!(blob.len(), len);
+        assert!(blob.chunks().all(|chunk| chunk.iter().all(|byte| *byte == b'x')));
+    });
+    let set = spawn::<H, _>(async move {
+        let value = vec![b'y'; len - 1];
+        writer.set("big2", &value).await.unwrap();
+    });
+    let small = spawn::<H, _>(async move { last.incr("n").await.unwrap() });
+    get.result().await;
+    set.result().await;
+    assert_eq!(small.result().await, 1);
+    assert_eq!(client.cmd::<usize>("STRlen").arg("big2").await.unwrap(), len - 1);
 }
 
 /// F-19: 10 000 GETs of 10 KiB in one go.
