@@ -4,6 +4,9 @@ use crate::error::{Error, Result};
 use std::time::Duration;
 
 /// Which engine to use.
+///
+/// With io_uring, what arrives interrupts the thread's system calls: one of your own that waits (`poll`, a `recv` with a
+/// timeout) may end with `EINTR`, and is to be made again. Runtimes do that.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum EngineKind {
