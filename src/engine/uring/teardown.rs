@@ -65,14 +65,15 @@ impl Live {
                 self.push_cancel(Token::of_engine(kind));
             }
         }
-        for index in 0..self.connections.len() {
+        // The last first: the kernel looks for an operation from the newest on, among many of one bucket.
+        for index in (0..self.connections.len()).rev() {
             match self.connections[index].phase {
                 Phase::Vacant => continue,
                 Phase::Closing => {}
                 _ => self.begin_close(index),
             }
             self.finish_close(index, out);
-            if index % ring::BATCH == ring::BATCH - 1 {
+            if index % ring::BATCH == 0 {
                 self.reap_all(out)?;
             }
         }
