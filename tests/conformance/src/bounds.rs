@@ -34,17 +34,20 @@ pub fn h30_no_thread_is_started<H: Host>(engine: EngineKind) {
             for task in tasks {
                 task.result().await;
             }
-            // Half of them in the middle of something.
+            // One of them in the middle of something.
             let mut pending = client.set("k", vec![7; 100_000]);
             assert!(poll_once(&mut pending).is_pending());
             client.close().await;
+            let names = threads();
+            // Of the kernel for a ring, and for looking up names.
+            let started = |name: &String| name.starts_with("iou-") || name.starts_with("respiral-resolv");
+            assert!(!names.iter().any(started), "{names:?}");
         }
         assert_eq!(kit.server.connections_accepted(), 1001);
+        // The test runner may start its own, one per processor, a moment late.
+        let runners = std::thread::available_parallelism().map_or(1, usize::from);
         let after = threads();
-        assert!(
-            after.len() <= before.len() && !after.iter().any(|name| name.starts_with("iou-")),
-            "{after:?}"
-        );
+        assert!(after.len() <= before.len() + runners, "{after:?}");
     });
 }
 
