@@ -16,6 +16,7 @@ mod args;
 mod convert;
 mod decoder;
 mod encode;
+#[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod limits;

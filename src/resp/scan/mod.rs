@@ -119,6 +119,8 @@ impl Scanner {
             depth_max: limits.depth_max.min(Limits::DEPTH_CEILING),
             // `leaf` accepts lines up to this.
             line_max: limits.line_max.max(NUMBER_LINE_MAX),
+            // The largest count stands for a stream.
+            elements_max: limits.elements_max.min(usize::MAX - 1),
             ..limits
         };
         Self {

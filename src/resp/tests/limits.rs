@@ -177,6 +177,16 @@ fn endless_streams_end_at_a_limit() {
     );
 }
 
+// Found by comparing with the model: with limits of the largest number, the largest count was taken for a stream.
+#[test]
+fn the_largest_count_is_no_stream() {
+    let none = limits(|limits| limits.elements_max = usize::MAX);
+    for head in ["*18446744073709551615\r\n", "%9223372036854775808\r\n", "|9223372036854775807\r\n"] {
+        let message = refusal(format!("{head}.\r\n").as_bytes(), none, true);
+        assert!(message.contains("elements limit") || message.contains("'.'"), "{head}: {message}");
+    }
+}
+
 #[test]
 fn announced_lengths_cost_nothing() {
     let mut scanner = Scanner::new(Limits::default(), true);

@@ -2,8 +2,8 @@
 
 mod convert;
 mod encode;
+mod fuzzing;
 mod limits;
-mod model;
 mod random;
 mod vectors;
 

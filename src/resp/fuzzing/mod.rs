@@ -1,4 +1,12 @@
-//! The bodies of the fuzz targets in `fuzz/`, which unit tests call too. Each panics on a broken invariant.
+//! The bodies of the fuzz targets in `fuzz/`, which unit tests call too. Each panics on a broken invariant. They are
+//! built for tests and by `cargo fuzz` (`--cfg fuzzing`) only.
+
+mod encode;
+mod input;
+pub mod model;
+
+pub use encode::encode;
+pub use input::Input;
 
 use super::{Blob, Decoder, FrameKind, FromReply, Limits, Reply, Scan, Scanner, Token, Value, Verbatim};
 use crate::buf::{Chain, Glance, Segment, Spares};
@@ -17,6 +25,8 @@ pub fn frames<'a>(
     let mut scanner = Scanner::new(limits, resp3);
     let mut frames = Vec::new();
     let mut taken = 0;
+    // Where the frame ends at the earliest.
+    let mut least = 0;
     for mut piece in pieces {
         while !piece.is_empty() {
             let before = scanner.len();
@@ -35,6 +45,7 @@ pub fn frames<'a>(
                     assert!(consumed > 0 && consumed <= piece.len(), "a frame ends inside the piece");
                     assert!(scanner.is_empty() && scanner.wanted() == 0, "the next frame begins anew");
                     taken += consumed;
+                    assert!(taken >= least, "the frame lacked less than was wanted");
                     frames.push((taken, kind, error));
                     piece = &piece[consumed..];
                 }
@@ -42,6 +53,7 @@ pub fn frames<'a>(
                     assert_eq!(scanner.len(), before + piece.len(), "an incomplete frame takes all");
                     assert!(scanner.wanted() > 0, "an incomplete frame lacks something");
                     taken += piece.len();
+                    least = taken + scanner.wanted();
                     piece = &[];
                 }
             }
@@ -155,20 +167,110 @@ pub fn check_frame(frame: &[u8], error: bool) {
     read_as_each_type(frame, true);
 }
 
-/// Any bytes as a stream in one piece.
-pub fn parser(data: &[u8]) {
-    for resp3 in [true, false] {
+/// The protocol and the limits that the first byte stands for: none, or those that short input reaches.
+pub fn rules(choice: u8) -> (Limits, bool) {
+    let mut limits = Limits::default();
+    let is_set = |bit: u8| choice >> bit & 1 == 1;
+    let small = [
+        (1, &mut limits.bulk_max, 9),
+        (2, &mut limits.depth_max, 3),
+        (3, &mut limits.elements_max, 7),
+        (4, &mut limits.line_max, 64),
+        (5, &mut limits.frame_max, 64),
+    ];
+    for (bit, limit, least) in small {
+        *limit = if is_set(bit) { least } else { *limit };
+    }
+    if is_set(6) {
+        (limits.bulk_max, limits.depth_max, limits.elements_max) = (usize::MAX, usize::MAX, usize::MAX);
+        limits.frame_max = u32::MAX as usize;
+    }
+    (limits, !is_set(0))
+}
+
+/// A stream as the model reads it.
+struct Expected<'a> {
+    stream: &'a [u8],
+    limits: Limits,
+    resp3: bool,
+    frames: Vec<model::Parsed>,
+    end: model::No,
+    /// Of the frame that is not whole.
+    left: usize,
+}
+
+impl<'a> Expected<'a> {
+    fn new(stream: &'a [u8], limits: Limits, resp3: bool) -> Self {
+        let mut frames: Vec<model::Parsed> = Vec::new();
+        let mut left = stream;
+        let end = loop {
+            match model::frame(left, limits, resp3) {
+                Ok(frame) => {
+                    left = &left[frame.len..];
+                    frames.push(frame);
+                }
+                Err(end) => break end,
+            }
+        };
+        Self { stream, limits, resp3, frames, end, left: left.len() }
+    }
+
+    /// The scanner finds the same in these pieces: the same frames, and the same kind of error.
+    fn compare(&self, pieces: impl IntoIterator<Item = &'a [u8]>) {
+        let (found, failed) = frames(pieces, self.limits, self.resp3);
+        let mut end = 0;
+        let expected = self.frames.iter().map(|frame| {
+            end += frame.len;
+            (end, frame.kind, frame.error)
+        });
+        assert_eq!(found, expected.collect::<Vec<_>>(), "other frames than the model's");
+        match (&failed, &self.end) {
+            (None, model::No::More) => {}
+            (Some(error), model::No::Bad(kind)) => {
+                let is_long = self.left > self.limits.frame_max;
+                let is_size = error.message.contains(model::FRAME_SIZE) || kind == model::FRAME_SIZE;
+                // Of two faults in a frame beyond the limit, the pieces decide which is seen first.
+                let agrees = error.message.contains(kind.as_str()) || is_long && is_size;
+                assert!(agrees, "{:?} where the model says {kind:?}", error.message);
+            }
+            other => panic!("scanner and model disagree: {other:?}"),
+        }
+    }
+
+    /// The decoder reads the same values, in one piece and in pieces.
+    fn compare_values(&self, step: usize) {
         let mut start = 0;
-        for (end, _, error) in frames([data], Limits::default(), resp3).0 {
-            check_frame(&data[start..end], error);
-            start = end;
+        for frame in &self.frames {
+            let bytes = &self.stream[start..start + frame.len];
+            start += frame.len;
+            assert_same(&decoded(bytes), &frame.value);
+            let chain = chain(bytes, step);
+            let cut = Value::decode(&mut Decoder::over(chain.segments())).expect("segments change nothing");
+            assert_same(&cut, &frame.value);
         }
     }
 }
 
-/// Any bytes as a stream in one piece and in pieces, whose sizes the first bytes choose: the same frames.
+/// Equality in which not a number equals itself.
+pub fn assert_same(found: &Value, expected: &Value) {
+    if found != expected {
+        assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+    }
+}
+
+/// Rules, and a stream in one piece: frames, errors and values are those of the model.
+pub fn parser(data: &[u8]) {
+    let Some((choice, stream)) = data.split_first() else { return };
+    let (limits, resp3) = rules(*choice);
+    let expected = Expected::new(stream, limits, resp3);
+    expected.compare([stream]);
+    expected.compare_values(1 + usize::from(choice % 7));
+}
+
+/// Rules, sizes of pieces, and a stream in these pieces and byte by byte: frames and errors are those of the model.
 pub fn parser_split(data: &[u8]) {
-    let Some((sizes, stream)) = data.split_at_checked(4) else { return };
+    let Some(([choice, sizes @ ..], stream)) = data.split_first_chunk::<5>() else { return };
+    let (limits, resp3) = rules(*choice);
     let mut pieces = Vec::new();
     let mut rest = stream;
     for size in sizes.iter().cycle() {
@@ -179,18 +281,12 @@ pub fn parser_split(data: &[u8]) {
         pieces.push(piece);
         rest = later;
     }
-    for resp3 in [true, false] {
-        let (whole, whole_error) = frames([stream], Limits::default(), resp3);
-        let (split, split_error) = frames(pieces.iter().copied(), Limits::default(), resp3);
-        assert_eq!(whole, split);
-        assert_eq!(whole_error, split_error);
-        let (single, single_error) = frames(stream.chunks(1), Limits::default(), resp3);
-        assert_eq!(whole, single);
-        assert_eq!(whole_error, single_error);
-    }
+    let expected = Expected::new(stream, limits, resp3);
+    expected.compare(pieces);
+    expected.compare(stream.chunks(1));
 }
 
-/// Any bytes, never validated, as a reply: errors, no panics.
+/// Any bytes, never validated, as a reply: errors, no panics. And where they are valid, each frame as each type.
 pub fn decode(data: &[u8]) {
     for chain in [chain(data, 1), chain(data, 5), chain(data, 4096)] {
         let _ = Decoder::over(chain.segments()).skip_value();
@@ -203,10 +299,31 @@ pub fn decode(data: &[u8]) {
         }
     }
     read_as_each_type(data, false);
+    let mut start = 0;
+    for (end, _, error) in frames([data], Limits::default(), true).0 {
+        check_frame(&data[start..end], error);
+        start = end;
+    }
     if let Ok(reply) = Reply::from_payload(Spares::default().held(&mut chain(data, 3), Glance::Unknown)) {
         let _ = (reply.as_bytes().is_some(), reply.chunks().count(), reply.is_null(), reply.value().is_ok());
     }
     if let Ok(blob) = Blob::from_payload(Spares::default().held(&mut chain(data, 3), Glance::Unknown)) {
         assert_eq!(blob.to_vec().len(), blob.len());
+    }
+}
+
+/// Runs a target's body over its corpus.
+#[cfg(test)]
+pub fn replay(target: &str, body: impl Fn(&[u8])) {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let mut files: Vec<_> =
+        std::fs::read_dir(&corpus).expect("a corpus").flatten().map(|file| file.path()).collect();
+    files.sort_unstable();
+    assert!(files.len() > 10, "a corpus of {} files", files.len());
+    for file in files {
+        let input = std::fs::read(&file).expect("readable");
+        // Shown only when it fails.
+        println!("{}", file.display());
+        body(&input);
     }
 }
