@@ -573,8 +573,10 @@ impl ClientMachine {
             if planted!(CallersForgotten) {
                 break;
             }
-            let error = Error::Closed(Delivery::NotExecuted);
-            self.tickets.fail(ticket, error, &mut self.wakers);
+            let Some(place) = self.tickets.place(ticket).copied() else { continue };
+            // In line mostly; abandoned, it may be anywhere.
+            let (_, delivery) = self.stage(place);
+            self.tickets.fail(ticket, Error::Closed(delivery), &mut self.wakers);
         }
         self.waiting.clear();
         self.in_line = 0;
@@ -628,26 +630,27 @@ impl ClientMachine {
     fn expire(&mut self, ticket: TicketId, budget: Duration) {
         let Some(place) = self.tickets.place(ticket) else { return };
         let place = *place;
-        // What the engine has may still reach the kernel; what a finished send left behind will not.
-        let (stage, delivery) = match place {
-            Place::Entered { connection, number } => {
-                let connection = &self.connections[usize::from(connection)];
-                let (stage, delivery) = match connection.progress(number) {
-                    Progress::Queued => (Stage::Buffered, Delivery::NotExecuted),
-                    Progress::Submitted => (Stage::Writing, Delivery::MaybeExecuted),
-                    Progress::Cut => (Stage::Writing, Delivery::NotExecuted),
-                    Progress::Taken => (Stage::AwaitingReply, Delivery::MaybeExecuted),
-                };
-                (stage, delivery)
-            }
-            _ => (Stage::WaitingForCapacity, Delivery::NotExecuted),
-        };
+        let (stage, delivery) = self.stage(place);
         // All connections of a client go to the same place.
         let endpoint = self.connections.first().map(|connection| connection.endpoint().into());
         let error =
             Error::Timeout(Box::new(TimeoutError { command: None, budget, stage, endpoint, delivery }));
         self.tickets.fail(ticket, error, &mut self.wakers);
         self.leave(place);
+    }
+
+    /// How far a call has come, and what that says about it when nothing more is heard.
+    fn stage(&self, place: Place) -> (Stage, Delivery) {
+        let Place::Entered { connection, number } = place else {
+            return (Stage::WaitingForCapacity, Delivery::NotExecuted);
+        };
+        // What the engine has may still reach the kernel; what a finished send left behind will not.
+        match self.connections[usize::from(connection)].progress(number) {
+            Progress::Queued => (Stage::Buffered, Delivery::NotExecuted),
+            Progress::Submitted => (Stage::Writing, Delivery::MaybeExecuted),
+            Progress::Cut => (Stage::Writing, Delivery::NotExecuted),
+            Progress::Taken => (Stage::AwaitingReply, Delivery::MaybeExecuted),
+        }
     }
 
     // --- what to do now

@@ -1,6 +1,9 @@
 //! One deployment's client without I/O: options, tickets, and the machine that composes connections.
 
 mod deadlines;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod machine;
 mod options;
 mod pushes;

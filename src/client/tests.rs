@@ -596,3 +596,33 @@ fn each_of_many_connections_is_seen() {
     dials.into_iter().for_each(|id| desk.tell(Completion::Closed { id }));
     assert!(desk.machine.is_closed());
 }
+
+// A forked child ends what its parent has sent, without an engine.
+#[test]
+fn abandoned_calls_are_told_how_far_they_came() {
+    let mut desk = Desk::up(options());
+    desk.hold_sent = true;
+    let (sent, queued) = (desk.call("<sent>"), desk.call("<queued>"));
+    desk.machine.abandon();
+    assert_eq!(desk.error(sent), Error::Closed(Delivery::MaybeExecuted));
+    assert_eq!(desk.error(queued), Error::Closed(Delivery::NotExecuted));
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(choice: u8, text in "([a-zA-Z0-9:@/?&=%. ]{0,12}|.{0,6}){0,5}") {
+        super::fuzzing::text(&[&[choice], text.as_bytes()].concat());
+    }
+
+    #[test]
+    fn any_operations_leave_nothing_behind(choices in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..1200)) {
+        super::fuzzing::operations(&choices, Instant::now());
+    }
+}
+
+#[test]
+fn what_fuzzing_has_kept() {
+    crate::resp::fuzzing::replay("client", |choices| super::fuzzing::operations(choices, Instant::now()));
+    crate::resp::fuzzing::replay("text", super::fuzzing::text);
+    crate::resp::fuzzing::replay("decode", crate::command::fuzzing::decode);
+}

@@ -45,7 +45,9 @@ impl TryFrom<&str> for ConnectOptions {
             ));
         }
         let mut options = ConnectOptions::tcp(host, url.port().unwrap_or(DEFAULT_PORT));
-        options = user_info(options, url.username(), url.password())?;
+        // The parser drops an empty password, and with it the colon that makes a user of what stands before it.
+        let password = url.password().or(ends_with_colon(text).then_some(""));
+        options = user_info(options, url.username(), password)?;
         let path = url.path().trim_start_matches('/');
         if !path.is_empty() {
             options =
@@ -99,12 +101,20 @@ fn parse_unix(rest: &str) -> Result<ConnectOptions> {
     query(options, parameters)
 }
 
+/// True for `user:@` in front of a host.
+fn ends_with_colon(text: &str) -> bool {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.rsplit_once('@').is_some_and(|(user_info, _)| user_info.ends_with(':'))
+}
+
 /// `user:password@`, `:password@`, or `password@` (CONN-062).
 fn user_info(options: ConnectOptions, user: &str, password: Option<&str>) -> Result<ConnectOptions> {
     let user = decode("username", user)?;
     Ok(match password {
         None if user.is_empty() => options,
         None => options.password(user),
+        Some("") if user.is_empty() => options,
         Some(password) => {
             let options = options.password(decode("password", password)?);
             if user.is_empty() { options } else { options.username(user) }
@@ -206,6 +216,18 @@ mod tests {
         for text in ["redis://:secret@h", "redis://secret@h"] {
             let credentials = parse(text).credentials.unwrap();
             assert_eq!((credentials.username, credentials.password.reveal()), (None, "secret"));
+        }
+    }
+
+    // Found by fuzzing: the user was taken for the password.
+    #[test]
+    fn an_empty_password_is_one() {
+        for text in ["redis://app:@h", "redis://app:@h/2?db=1", "unix://app:@/s"] {
+            let credentials = parse(text).credentials.unwrap();
+            assert_eq!((credentials.username.as_deref(), credentials.password.reveal()), (Some("app"), ""));
+        }
+        for text in ["redis://:@h", "redis://@h", "unix://:@/s", "unix://@/s"] {
+            assert_eq!(parse(text).credentials, None, "{text}");
         }
     }
 

@@ -1,5 +1,8 @@
 //! What commands are: how one is written to the wire, and which may not enter a shared connection.
 
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod raw;
 mod refused;
 pub mod typed;

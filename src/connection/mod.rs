@@ -16,6 +16,9 @@
 
 mod config;
 mod event;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handshake;
 mod inbound;
 #[cfg(test)]
@@ -430,6 +433,8 @@ impl Connection {
         } else if let State::SettingUp(_) = self.state {
             let payload = take(&mut self.inbound);
             self.handle_setup_reply(now, &payload);
+            // Refused, it has its error; what follows must not make another one of it.
+            return !matches!(self.state, State::Closing { .. });
         } else {
             return false;
         }

@@ -813,3 +813,27 @@ fn a_full_backlog_is_tried_again() {
     refuse(&mut stage, 111);
     assert!(matches!(stage.event(), Some(Event::Failed(Error::Connection(_)))));
 }
+
+// Found by fuzzing: the socket was closed twice, and the error was that of the bytes that followed.
+#[test]
+fn what_follows_a_refusal_of_set_up_is_not_looked_at() {
+    for after in ["garbage\r\n", "+OK\r\n", ">1\r\n+x\r\n"] {
+        let mut stage = Script::new(config());
+        stage.connected();
+        stage.reply(format!("-WRONGPASS invalid username-password pair\r\n{after}"));
+        assert!(matches!(stage.failure(), Error::Auth(_)), "{after}");
+        assert!(stage.caught.pushes.is_empty());
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_operations_are_those_of_the_model(choices in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..1200)) {
+        fuzzing::operations(&choices, Instant::now());
+    }
+}
+
+#[test]
+fn what_fuzzing_has_kept() {
+    crate::resp::fuzzing::replay("connection", |choices| fuzzing::operations(choices, Instant::now()));
+}

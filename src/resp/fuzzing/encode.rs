@@ -41,7 +41,7 @@ impl Word {
 }
 
 fn commands(input: &mut Input<'_>) {
-    let mut log = Log::new(input.pick(&[1, 7, 16, 64, 130, 4096]));
+    let mut log = Log::new(input.pick(&[64, 1, 7, 16, 130, 4096]));
     // What a kernel holds of it stays what it was.
     let mut held = Transmit::new();
     let mut expected: Vec<Vec<Word>> = Vec::new();
@@ -85,7 +85,8 @@ fn write_word(input: &mut Input<'_>, encoder: &mut Encoder<'_>) -> Word {
     let length = (length + input.below(4)).saturating_sub(1);
     let seed = input.byte();
     let bytes: Vec<u8> = (0..length).map(|at| seed.wrapping_add((at * 7) as u8)).collect();
-    let piece = 1 + usize::from(seed);
+    // Not too many of them: with chunks of a byte each takes its own memory.
+    let piece = 1 + usize::from(seed).max(length / 64);
     match input.below(9) {
         0 => encoder.shared(&bytes.clone().into()),
         1 => encoder.chunks(bytes.chunks(piece)),

@@ -94,7 +94,7 @@ fn decoded(bytes: &[u8]) -> Value {
 }
 
 /// Reads a type in every way; none may panic, a success must have read everything.
-fn read_as<T: FromReply>(frame: &[u8], validated: bool) {
+pub fn read_as<T: FromReply>(frame: &[u8], validated: bool) {
     let mut decoder = Decoder::new(frame);
     let whole = T::from_reply(&mut decoder);
     assert!(!validated || whole.is_err() || decoder.remaining() == 0, "a success reads the whole value");
@@ -300,7 +300,7 @@ pub fn decode(data: &[u8]) {
     }
     read_as_each_type(data, false);
     let mut start = 0;
-    for (end, _, error) in frames([data], Limits::default(), true).0 {
+    for (end, _, error) in frames([data], Limits::default(), true).0.into_iter().take(3) {
         check_frame(&data[start..end], error);
         start = end;
     }
