@@ -67,6 +67,8 @@ struct World<'a> {
     used: BTreeSet<ConnectionId>,
     /// A call's place here is its number.
     calls: Vec<Call>,
+    /// Those that are not over, in order.
+    live: Vec<usize>,
     executed: BTreeSet<usize>,
     kept: Vec<Payload>,
     listener: Option<PushListener>,
@@ -133,6 +135,7 @@ impl<'a> World<'a> {
             longest: 0,
             used: BTreeSet::new(),
             calls: Vec::new(),
+            live: Vec::new(),
             executed: BTreeSet::new(),
             kept: Vec::new(),
             listener: None,
@@ -185,6 +188,7 @@ impl<'a> World<'a> {
         let call =
             Call { ticket, place: Place::Waits, padding, timeout, stamped: None, bell, is_void: false };
         self.calls.push(call);
+        self.live.push(number);
         self.admitted(number, admission);
     }
 
@@ -198,19 +202,15 @@ impl<'a> World<'a> {
         }
     }
 
-    fn live(&self) -> impl Iterator<Item = usize> {
-        (0..self.calls.len()).filter(|number| self.calls[*number].place != Place::Over)
-    }
-
     fn some_call(&mut self) -> Option<usize> {
-        let live: Vec<usize> = self.live().collect();
-        let at = self.input.below(live.len().clamp(1, 256));
-        live.get(at).copied()
+        let at = self.input.below(self.live.len().clamp(1, 256));
+        self.live.get(at).copied()
     }
 
     fn drop_call(&mut self) {
         let Some(number) = self.some_call() else { return };
         self.calls[number].place = Place::Over;
+        self.live.retain(|live| *live != number);
         assert!(self.machine.cancel(self.calls[number].ticket).is_some(), "a call that is lost");
         assert!(self.machine.cancel(self.calls[number].ticket).is_none(), "a call that ends twice");
     }
@@ -218,7 +218,7 @@ impl<'a> World<'a> {
     /// Those who were woken run, or one who was not.
     fn poll_rung(&mut self) {
         let is_rung = |number: &usize| self.calls[*number].bell.0.load(Ordering::Relaxed);
-        let rung: Vec<usize> = self.live().filter(is_rung).collect();
+        let rung: Vec<usize> = self.live.iter().copied().filter(is_rung).collect();
         let most = 1 + self.input.below(8);
         match self.input.below(4) {
             0 => self.some_call().into_iter().for_each(|number| self.poll(number)),
@@ -245,6 +245,7 @@ impl<'a> World<'a> {
         let ran = self.executed.contains(&number);
         let call = &mut self.calls[number];
         call.place = Place::Over;
+        self.live.retain(|live| *live != number);
         match outcome {
             Ok(payload) if self.is_hostile => self.kept.push(payload),
             Ok(payload) => {
@@ -307,7 +308,7 @@ impl<'a> World<'a> {
         self.machine.handle_timeout(self.now);
         let next = self.machine.next_deadline();
         assert!(next.is_none_or(|next| next > self.now), "a deadline that passed is still there");
-        for number in self.live().collect::<Vec<_>>() {
+        for number in self.live.clone() {
             let call = &self.calls[number];
             let due = call.stamped.and_then(|stamped| stamped.checked_add(call.timeout));
             let is_late = due.is_some_and(|due| due <= self.now);
@@ -320,7 +321,7 @@ impl<'a> World<'a> {
     /// Calls in line without a promise, and those that have one or have entered.
     fn line(&mut self) -> (Vec<usize>, BTreeSet<usize>) {
         let (mut waiting, mut let_in) = (Vec::new(), BTreeSet::new());
-        for number in self.live().collect::<Vec<_>>() {
+        for number in self.live.clone() {
             let Call { ticket, place, .. } = self.calls[number];
             if place == Place::Entered || self.machine.is_granted(ticket) {
                 let_in.insert(number);
@@ -365,7 +366,7 @@ impl<'a> World<'a> {
             told.into_iter().for_each(|completion| self.tell(Some(completion)));
         }
         self.flush();
-        for number in self.live().collect::<Vec<_>>() {
+        for number in self.live.clone() {
             self.poll(number);
             assert!(self.calls[number].place == Place::Over, "call {number} never ends");
         }

@@ -15,7 +15,7 @@ impl World<'_> {
 
     pub(super) fn flush(&mut self) {
         self.machine.stamp(self.now);
-        for number in self.live().collect::<Vec<_>>() {
+        for number in self.live.clone() {
             self.calls[number].stamped.get_or_insert(self.now);
         }
         while let Some(op) = self.machine.poll_op(self.now) {
@@ -34,7 +34,8 @@ impl World<'_> {
         self.machine.take_wakers(&mut wakers);
         wakers.into_iter().for_each(Waker::wake);
         self.lent -= self.returns.take().len();
-        for call in self.calls.iter().filter(|call| call.place != Place::Over) {
+        for number in &self.live {
+            let call = &self.calls[*number];
             let may_go = call.place == Place::Waits && self.machine.is_granted(call.ticket);
             let moves = may_go || self.machine.is_over(call.ticket);
             assert!(!moves || call.bell.0.load(Ordering::Relaxed), "a lost wake-up");
