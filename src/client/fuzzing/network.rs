@@ -2,7 +2,7 @@
 
 use super::{Place, World};
 use crate::buf::Segment;
-use crate::connection::fuzzing::{Socket, Stage};
+use crate::connection::fuzzing::{ALL_BUT_ONE, Socket, Stage};
 use crate::error::ConnectionFailure;
 use crate::id::ConnectionId;
 use crate::io::{Completion, Op};
@@ -94,7 +94,7 @@ impl World<'_> {
     }
 
     pub(super) fn take(&mut self) {
-        let most = self.input.pick(&[usize::MAX, usize::MAX, 1, 20, 5000]);
+        let most = self.input.pick(&[usize::MAX, usize::MAX, 1, 20, 5000, ALL_BUT_ONE]);
         let at = self.input.below(self.sockets.len());
         let Some(socket) = &mut self.sockets[at] else { return };
         socket.take(most, &mut self.input);

@@ -6,7 +6,7 @@ mod network;
 mod queue;
 mod socket;
 
-pub use socket::{Socket, Stage, head, names};
+pub use socket::{ALL_BUT_ONE, Socket, Stage, head, names};
 
 use super::*;
 use crate::error::Delivery;

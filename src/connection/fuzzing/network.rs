@@ -2,7 +2,7 @@
 
 use super::World;
 use super::ears::Word;
-use super::socket::{Socket, Stage, names};
+use super::socket::{ALL_BUT_ONE, Socket, Stage, names};
 use crate::buf::{Block, Segment};
 use crate::connection::Protocol;
 use crate::error::{ConnectionFailure, code};
@@ -93,7 +93,7 @@ impl World<'_> {
     }
 
     pub(super) fn take(&mut self) {
-        let most = self.input.pick(&[usize::MAX, usize::MAX, 1, 20, 100, 5000]);
+        let most = self.input.pick(&[usize::MAX, usize::MAX, 1, 20, 5000, ALL_BUT_ONE]);
         if let Some(socket) = &mut self.socket {
             socket.take(most, &mut self.input);
         }

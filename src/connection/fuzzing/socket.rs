@@ -8,6 +8,9 @@ use crate::io::Completion;
 use crate::resp::fuzzing::{Input, model};
 use crate::resp::{Limits, Value};
 
+/// So many bytes of a send may be taken: all but the last.
+pub const ALL_BUT_ONE: usize = usize::MAX - 1;
+
 /// How a socket stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
@@ -119,7 +122,8 @@ impl Socket {
     /// The kernel takes at most so many bytes of the send, and the server reads them.
     pub fn take(&mut self, most: usize, input: &mut Input<'_>) {
         let Some(outgoing) = &mut self.outgoing else { return };
-        let mut left = most.min(outgoing.len - outgoing.taken);
+        let rest = outgoing.len - outgoing.taken;
+        let mut left = if most == ALL_BUT_ONE { rest.saturating_sub(1) } else { most.min(rest) };
         let mut skipped = outgoing.taken;
         outgoing.taken += left;
         for slice in &outgoing.data {
