@@ -254,7 +254,7 @@ impl Servers {
 
     /// A reply, or what a server says that has lost its mind.
     fn say(&mut self, reply: Vec<u8>, context: &mut Context, out: &mut Vec<u8>) {
-        context.ledger.garbage_sent |= self.instead.is_some() || self.after.is_some();
+        context.ledger.garbage_sent += u64::from(self.instead.is_some()) + u64::from(self.after.is_some());
         out.extend(self.instead.take().unwrap_or(reply));
         out.extend(self.after.take().unwrap_or_default());
     }
