@@ -130,7 +130,7 @@ impl Order {
         if !self.early {
             reply(&mut pipeline, &mut fates);
         }
-        pipeline.handle_closed(|ticket, delivery| {
+        pipeline.handle_closed(|ticket, delivery, _| {
             let told = std::mem::replace(&mut fates[ticket.index as usize], Fate::Ended(delivery));
             assert_eq!(told, Fate::Silent, "a command ends once");
         });
