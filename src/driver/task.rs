@@ -31,6 +31,9 @@ pub struct Driver {
     bell: Rc<Bell>,
     phase: Phase,
     parked: Instant,
+    /// Something was given to the engine since callers were last woken. Before that there is nothing to spin for: a caller
+    /// that the host has not run yet (its main future, which waits for the queue to be empty) would wait for the spin's end.
+    sent: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,7 +54,8 @@ impl Driver {
     pub(super) fn new(shared: &Rc<Shared>) -> (Self, impl Future<Output = ()> + use<>) {
         let bell = Rc::new(Bell::default());
         let task = BellTask(Rc::downgrade(&bell));
-        (Self { shared: Rc::downgrade(shared), bell, phase: Phase::Flush, parked: Instant::now() }, task)
+        let (shared, phase, parked) = (Rc::downgrade(shared), Phase::Flush, Instant::now());
+        (Self { shared, bell, phase, parked, sent: false }, task)
     }
 
     /// Moves on until it has to wait. `Ready` at the end.
@@ -67,20 +71,23 @@ impl Driver {
                 Phase::Turn => {
                     let turn = shared.turn(now)?;
                     self.phase = Phase::Flush;
+                    self.sent &= !turn.woke;
                     if turn.woke || turn.more {
                         return Ok(self.yield_now(shared, now, cx));
                     }
                 }
                 Phase::Flush => {
                     let any = shared.flush(now)?;
+                    self.sent |= any;
                     self.phase = match shared.spin() {
                         _ if any => Phase::Turn,
-                        Some(spin) => Phase::Spin { until: now + spin },
-                        None => self.park(shared, now)?,
+                        Some(spin) if self.sent => Phase::Spin { until: now + spin },
+                        _ => self.park(shared, now)?,
                     };
                 }
                 Phase::Spin { until } => {
                     let turn = shared.turn(now)?;
+                    self.sent &= !turn.woke;
                     if turn.woke || turn.more {
                         self.phase = Phase::Flush;
                         return Ok(self.yield_now(shared, now, cx));

@@ -4,6 +4,7 @@ use crate::host::Host;
 use respiral::engine::leaked_engines;
 use respiral::{Client, ConnectOptions, EngineKind, EngineOptions, Runtime, Watch};
 use respiral_testkit::Server;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -206,6 +207,22 @@ impl Rng {
         self.0 ^= self.0 << 17;
         (self.0 >> 11) % bound
     }
+}
+
+/// Runs `begin` on one processor, with the threads that it starts, and lets this thread stay on another from then on.
+pub fn apart<T>(begin: impl FnOnce() -> T) -> T {
+    let may = sched_getaffinity(None).expect("a set of processors");
+    let stay_on = |place| {
+        let mut one = CpuSet::new();
+        if let Some(processor) = (0..CpuSet::MAX_CPU).filter(|processor| may.is_set(*processor)).nth(place) {
+            one.set(processor);
+            sched_setaffinity(None, &one).expect("a processor that it may use");
+        }
+    };
+    stay_on(1);
+    let begun = begin();
+    stay_on(0);
+    begun
 }
 
 /// A count from the environment, or its default.
