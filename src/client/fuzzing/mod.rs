@@ -338,8 +338,10 @@ impl<'a> World<'a> {
             let passed = before.0.iter().find(|number| *number < late && waiting.contains(number));
             assert_eq!(passed, None, "call {late} passed one that waits longer");
         }
-        let (_, in_line, _) = self.machine.held();
+        let (_, in_line, reserved) = self.machine.held();
         assert_eq!(in_line, waiting.len());
+        let promised = let_in.iter().filter(|number| self.calls[**number].place == Place::Waits).count();
+        assert!(reserved <= promised, "{reserved} places are kept for {promised} calls");
         for load in self.machine.loads() {
             assert!(load.in_flight <= self.limits.0, "too many commands: {load:?}");
             assert!(load.bytes < self.limits.1 + self.longest, "too many bytes: {load:?}");

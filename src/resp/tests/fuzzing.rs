@@ -42,6 +42,7 @@ fn pieces() -> impl Strategy<Value = Vec<&'static str>> {
         "=5\r\ntxt:a\r\n",
         "$?\r\n",
         ";2\r\nab\r\n",
+        ";8\r\nabcdefgh\r\n",
         ";0\r\n",
         "\r\n",
         "1",
