@@ -154,12 +154,13 @@ pub fn f09_late_set_up_replies<H: Host>(kind: Kind, engine: EngineKind) {
     });
 }
 
-/// F-19: a large reply and a large request at once, through little room and a slow link; a small one behind them.
+/// F-19: a large reply and a large request at once, through little room and a slow relay that reads nothing while it has
+/// something to write; a small one behind them.
 pub fn f19_both_sides_write<H: Host>(kind: Kind, engine: EngineKind) {
     const LEN: usize = 8 << 20;
     through::<H>(plain(kind), engine, async |far| {
         let value: Vec<u8> = (0..LEN).map(|at| (at % 251) as u8).collect();
-        far.proxy.new_connections().socket_buffers(64 * 1024).rate(24 << 20);
+        far.proxy.new_connections().socket_buffers(64 * 1024).rate(24 << 20).read_only_when_written();
         let client = far.connect::<H>(far.options().command_timeout(None)).await;
         client.set("big", &value).await.unwrap();
         let (reader, writer, last) = (client.clone(), client.clone(), client.clone());

@@ -262,6 +262,12 @@ impl<O: Owner> Connections<'_, O> {
         self.change(|faults| faults.stalled = false)
     }
 
+    /// Does not read while replies are unsent, like a server with blocking writes; a proxy, while what goes back is unsent.
+    /// A client that also writes before it reads then deadlocks.
+    pub fn read_only_when_written(self) -> Self {
+        self.change(|faults| faults.reads_only_when_written = true)
+    }
+
     /// Ends each connection once it has sent `bytes` more bytes; 0 ends it at once. A proxy's ends on both sides; each
     /// direction counts for itself.
     pub fn cut_after(self, bytes: usize, how: Hangup) -> Self {
@@ -304,12 +310,6 @@ impl Connections<'_, Server> {
     pub fn slow_reader(self, bytes: usize, interval: Duration) -> Self {
         assert!(bytes > 0, "a reader of no bytes never reads; use stall");
         self.change(|faults| faults.slow_reader = Some(SlowReader { bytes, interval }))
-    }
-
-    /// Does not read while replies are unsent, like a server with blocking writes. A client that also writes before it
-    /// reads then deadlocks.
-    pub fn read_only_when_written(self) -> Self {
-        self.change(|faults| faults.reads_only_when_written = true)
     }
 
     /// Lets the withheld replies go; says how many there were.

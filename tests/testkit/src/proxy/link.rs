@@ -103,7 +103,7 @@ impl Link {
         }
         if let Some(from) = ready.filter(|from| !(self.connecting && *from == SERVER))
             && let Some(side) = &self.sides[from]
-            && self.flows[from].may_read()
+            && self.may_read(from)
         {
             self.flows[from].read(&side.socket, space, now);
         }
@@ -123,6 +123,12 @@ impl Link {
         }
         let is_over = self.flows.iter().all(|flow| flow.over && flow.source_over);
         if is_over { Err(Gone) } else { Ok(()) }
+    }
+
+    fn may_read(&self, from: usize) -> bool {
+        let flow = &self.flows[from];
+        let waits = flow.faults.reads_only_when_written && self.flows[1 - from].held_bytes() > 0;
+        flow.may_read() && (flow.over || !waits)
     }
 
     /// Epoll has something to say of a side, perhaps that the connect to the server is over.
@@ -186,11 +192,12 @@ impl Link {
     /// Brings epoll up to date.
     pub(crate) fn watch(&mut self, epoll: &OwnedFd) -> Result<(), Gone> {
         let (number, connecting) = (self.number, self.connecting);
+        let may_read = [0, 1].map(|from| self.may_read(from));
         for (from, side) in self.sides.iter_mut().enumerate() {
             let Some(side) = side else { continue };
             let dials = connecting && from == SERVER;
             let mut wanted = EventFlags::empty();
-            wanted.set(EventFlags::IN, self.flows[from].may_read() && !dials);
+            wanted.set(EventFlags::IN, may_read[from] && !dials);
             wanted.set(EventFlags::OUT, self.flows[1 - from].blocked || dials);
             let token = EventData::new_u64(number * 2 + from as u64);
             let done = match (side.interest.is_empty(), wanted.is_empty()) {

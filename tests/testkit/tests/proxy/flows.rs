@@ -1,7 +1,7 @@
 //! What passes while connections live: pieces, delays, rates, stalls, black holes, changed bytes, and how much is held.
 
 use crate::{AGES, TICK, beside, both_ways};
-use respiral_testkit::{Corrupt, Hangup};
+use respiral_testkit::{Corrupt, Hangup, ProxyStats};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
@@ -227,5 +227,31 @@ fn what_is_not_read_is_not_held_without_bound() {
         from.0.set_nonblocking(true).unwrap();
         while from.0.write(&value).is_ok() {}
         assert!(stage.proxy.wait_for(|stats| stats.bytes_held == HELD_BYTES_MAX));
+    });
+}
+
+#[test]
+fn a_relay_that_writes_before_it_reads_does_not_read() {
+    both_ways(|stage, server| {
+        stage.proxy.new_connections().socket_buffers(64 * 1024).read_only_when_written();
+        let ([mut from, mut to], _) = stage.towards(server);
+        let value = noise(1 << 20).repeat(16);
+        let writer = std::thread::spawn(move || {
+            to.0.write_all(&value).unwrap();
+            (to, value)
+        });
+        assert!(stage.proxy.wait_for(|stats| stats.bytes_held == HELD_BYTES_MAX));
+        let passed = |stats: ProxyStats| if server { stats.bytes_to_server } else { stats.bytes_to_client };
+        from.send("behind");
+        // Turns go by.
+        let ([mut other, mut other_to], _) = stage.towards(server);
+        other.send("hello");
+        other_to.expect("hello");
+        assert_eq!(passed(stage.proxy.stats()), 5);
+        let mut found = vec![0; 16 << 20];
+        from.0.read_exact(&mut found).unwrap();
+        let (mut to, value) = writer.join().unwrap();
+        assert!(found == value);
+        to.expect("behind");
     });
 }
