@@ -160,7 +160,9 @@ pub fn f19_both_sides_write<H: Host>(kind: Kind, engine: EngineKind) {
     const LEN: usize = 8 << 20;
     through::<H>(plain(kind), engine, async |far| {
         let value: Vec<u8> = (0..LEN).map(|at| (at % 251) as u8).collect();
-        far.proxy.new_connections().socket_buffers(64 * 1024).rate(24 << 20).read_only_when_written();
+        far.proxy.new_connections().socket_buffers(64 * 1024).rate(24 << 20);
+        // (Only this way: the server's side is read while the client's bytes wait.)
+        far.proxy.new_connections().to_server().read_only_when_written();
         let client = far.connect::<H>(far.options().command_timeout(None)).await;
         client.set("big", &value).await.unwrap();
         let (reader, writer, last) = (client.clone(), client.clone(), client.clone());
