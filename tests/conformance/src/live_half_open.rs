@@ -31,7 +31,9 @@ fn is_stalled(error: &Error) -> bool {
 }
 
 async fn impatient<H: Host>(far: &Far, connections: u32) -> Client {
-    let options = far.options().connections(connections).idle_read_timeout(Some(IDLE)).command_timeout(None);
+    // The silence ends a call long before its own deadline.
+    let options = far.options().connections(connections).command_timeout(Duration::from_secs(20));
+    let options = options.idle_read_timeout(IDLE);
     far.connect::<H>(options).await
 }
 
