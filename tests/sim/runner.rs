@@ -143,8 +143,12 @@ fn commit() -> String {
 /// Everything that helps to understand a failure: the smallest run that fails in the same place, and how to see it again.
 pub fn explain(seed: u64, failure: &Failure) -> String {
     let whole = run(seed, &Cuts::default(), Trace::default());
-    let same = |run: &Run| run.failure.as_ref().is_some_and(|found| found.place == failure.place);
-    let cuts = shrink(whole.calls, whole.faults, 2000, |cuts| same(&run(seed, cuts, Trace::default())));
+    let size = |run: &Run| {
+        let is_same = run.failure.as_ref().is_some_and(|found| found.place == failure.place);
+        is_same.then_some(run.trace.len())
+    };
+    let trial = |cuts: &Cuts| size(&run(seed, cuts, Trace { keep: true, ..Trace::default() }));
+    let cuts = shrink(whole.calls, whole.faults, 1000, trial);
     let least = run(seed, &cuts, Trace { keep: true, ..Trace::default() });
     let mut lines = least.trace;
     lines.push(format!("{}: {}", failure.place, least.failure.unwrap_or_default().text));
