@@ -114,6 +114,8 @@ mod switch {
         SilenceForEver,
         /// A connection that is lost is not replaced.
         NotReplaced,
+        /// More connections are made at a time than the limit.
+        ManyDials,
         /// An attempt that failed is repeated at once, without end.
         DialsForEver,
         /// An eager connect is over when the first of several connections is up.

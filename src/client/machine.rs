@@ -88,6 +88,7 @@ pub struct ClientMachine {
     /// How many places are still to be looked at for that, from `dial_at` on, as there is room among the dials.
     to_dial: usize,
     dial_at: usize,
+    dials_max: usize,
     replies_dropped: u64,
     /// Some connections are down while others serve: when they are to be tried again, given traffic.
     heal_at: Option<Instant>,
@@ -182,9 +183,16 @@ impl ClientMachine {
             demand: false,
             to_dial: 0,
             dial_at: 0,
+            dials_max: DIALS_MAX,
             replies_dropped: 0,
             heal_at: None,
         })
+    }
+
+    /// Makes so many connections at a time, instead of 128: for simulations, which have few.
+    #[doc(hidden)]
+    pub fn set_dials_max(&mut self, count: usize) {
+        self.dials_max = count.max(1);
     }
 
     // --- the application speaks
@@ -536,9 +544,14 @@ impl ClientMachine {
                 tracing::info!(endpoint = connection.endpoint(), index, %error, "connection attempt failed");
                 connection.give_up(&error, &mut receiver!(self));
                 self.heal_at = now.checked_add(HEAL_AFTER);
-                if !self.roster.any_up() {
-                    // The server is gone, it seems: what has not been dialled is left to the next use.
+                if !self.roster.any_up() && self.to_dial > 0 {
+                    // The server is gone, it seems: what has not been dialled is left to the next use, and what is queued
+                    // there would wait for it in vain.
                     self.to_dial = 0;
+                    let left = self.connections.iter_mut().filter(|it| it.is_down() && it.in_flight() > 0);
+                    for connection in left {
+                        connection.give_up(&error, &mut receiver!(self));
+                    }
                 }
                 self.demand |= planted!(DialsForEver);
                 self.attempts.failed += 1;
@@ -686,7 +699,7 @@ impl ClientMachine {
         if self.state != State::Open || !self.roster.any_down() {
             self.to_dial = 0;
         }
-        while self.to_dial > 0 && self.roster.between() < DIALS_MAX {
+        while self.to_dial > 0 && (self.roster.between() < self.dials_max || planted!(ManyDials)) {
             let index = self.dial_at;
             self.dial_at = (index + 1) % self.connections.len();
             self.to_dial -= 1;

@@ -106,6 +106,10 @@ impl Net {
         self.schedule(now + delay, event);
     }
 
+    pub fn is_newest(&self, id: ConnectionId) -> bool {
+        self.newest.get(&id.index) == Some(&id.generation)
+    }
+
     fn place(&self, id: ConnectionId) -> Place {
         (self.owner, id)
     }
@@ -474,7 +478,8 @@ impl Net {
         self.weather = Weather::default();
         let ids: Vec<_> = self.sockets.keys().copied().collect();
         for id in ids {
-            let socket = &self.sockets[&id];
+            let Some(socket) = self.sockets.get_mut(&id) else { continue };
+            socket.trap = None;
             if socket.up == Link::Lost || socket.down == Link::Lost {
                 self.reset(id, context, servers);
             } else if socket.stage == Stage::Connecting {

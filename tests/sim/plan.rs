@@ -33,6 +33,8 @@ pub struct Plan {
 #[derive(Clone)]
 pub struct ClientPlan {
     pub connections: u32,
+    /// So many connections are made at a time.
+    pub dials_max: usize,
     pub protocol: Protocol,
     pub database: i64,
     pub password: bool,
@@ -114,6 +116,7 @@ impl ClientPlan {
     fn random(rng: &mut Rng, unit: u64) -> Self {
         ClientPlan {
             connections: rng.pick(&[1, 1, 1, 2, 3, 5]),
+            dials_max: rng.pick(&[1, 2, 128]),
             protocol: rng.pick(&[Protocol::Auto, Protocol::Auto, Protocol::Resp2, Protocol::Resp3]),
             database: rng.pick(&[0, 0, 3]),
             password: rng.per_mille(300),
@@ -140,6 +143,7 @@ impl Plan {
             others: Vec::new(),
             client: ClientPlan {
                 connections: 1,
+                dials_max: 128,
                 protocol: Protocol::Auto,
                 database: 0,
                 password: false,

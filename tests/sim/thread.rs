@@ -10,6 +10,7 @@ use crate::socket::Stage;
 use crate::workload::{Bell, Crowd};
 use respiral::buf::{BufferPool, Segment};
 use respiral::client::ClientMachine;
+use respiral::io::Completion;
 use respiral::{PushListener, Value};
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -37,6 +38,8 @@ pub struct Thread {
     pub net: Net,
     pub crowd: Crowd,
     pub listener: Option<PushListener>,
+    /// Rung when there is something to hear; at first to ask for that.
+    hear: Arc<Bell>,
     /// Numbers of the push messages that were heard.
     pub heard: Vec<i64>,
     pub hogged: Vec<Segment>,
@@ -56,6 +59,8 @@ pub struct Thread {
     next_act: Option<u64>,
     closing: bool,
     turn_budget: usize,
+    /// Turns in a row that left completions.
+    busy: u32,
     unit: u64,
     rng: Rng,
 }
@@ -65,6 +70,7 @@ impl Thread {
         let pool = BufferPool::new(plan.buffers.0, plan.buffers.1);
         let mut machine =
             ClientMachine::new(&plan.options(client), Some(pool.clone())).expect("valid options");
+        machine.set_dials_max(client.dials_max);
         let listener = rng.coin().then(|| machine.listen(8));
         let connecting = client.eager.then(|| {
             machine.connect();
@@ -79,6 +85,7 @@ impl Thread {
             machine,
             pool,
             listener,
+            hear: Arc::new(Bell::ringing()),
             heard: Vec::new(),
             hogged: Vec::new(),
             connecting,
@@ -91,6 +98,7 @@ impl Thread {
             next_act: None,
             closing: false,
             turn_budget: plan.turn_budget,
+            busy: 0,
             unit: plan.net.unit(),
             rng,
         }
@@ -161,22 +169,31 @@ impl Thread {
         self.in_line(|this| this.machine.pass_absent());
         for _ in 0..self.turn_budget {
             let Some(completion) = self.net.inbox.pop_front() else { break };
-            let index = usize::from(completion.id().index);
-            self.silent_since[index] = None;
-            self.told_at[index] = context.now;
+            // What is said of an earlier socket, and how much was sent, is no sign of life.
+            let is_heard =
+                !matches!(completion, Completion::Sent { .. }) && self.net.is_newest(completion.id());
+            if is_heard {
+                let index = usize::from(completion.id().index);
+                self.silent_since[index] = None;
+                self.told_at[index] = context.now;
+            }
             self.in_line(|this| this.machine.handle(now, completion));
             let ready = self.machine.loads().enumerate().filter(|(_, load)| load.is_ready);
             self.ever_ready.extend(ready.map(|(index, _)| index));
         }
         // H18: deadlines only when the input is dry.
         let dry = self.net.inbox.is_empty();
-        if dry && self.machine.next_deadline().is_some_and(|at| at <= now) {
+        // As the driver does: after so many turns that left something they are served all the same.
+        self.busy = if dry { 0 } else { self.busy + 1 };
+        let serves = dry || self.busy > 8;
+        if serves && self.machine.next_deadline().is_some_and(|at| at <= now) {
             self.in_line(|this| this.machine.handle_timeout(now));
             let rest = self.machine.next_deadline();
             assert!(rest.is_none_or(|at| at > now), "a deadline is served and still due: a busy loop");
         }
         self.wake(context);
-        if dry {
+        if serves {
+            self.busy = 0;
             self.crowd.check_deadlines(&mut self.machine, context);
         }
     }
@@ -198,8 +215,14 @@ impl Thread {
         self.crowd.check_wakes(&mut self.machine);
         self.poll_connected(context);
         drop(self.machine.returns().take());
-        let listener = self.listener.iter_mut();
-        for message in listener.flat_map(|listener| std::iter::from_fn(|| listener.try_next())) {
+        self.listen();
+    }
+
+    fn listen(&mut self) {
+        let Some(listener) = self.listener.as_mut().filter(|_| self.hear.take()) else { return };
+        let waker = Waker::from(self.hear.clone());
+        while let Poll::Ready(Some(message)) = listener.poll_next(&mut std::task::Context::from_waker(&waker))
+        {
             let number = match &message {
                 Value::Push(items) => items.get(1).cloned(),
                 _ => None,
@@ -271,6 +294,12 @@ impl Thread {
             let silent = self.silent_since.iter().position(late);
             assert_eq!(silent, None, "a silent connection is kept (CONN-032)");
         }
+        let made = self.net.sockets.iter().filter(|(id, socket)| {
+            let is_up = self.machine.loads().nth(id.index.into()).is_some_and(|load| load.is_ready);
+            matches!(socket.stage, Stage::Connecting | Stage::Open) && !socket.closing && !is_up
+        });
+        let (made, most) = (made.count(), self.client.dials_max);
+        assert!(made <= most, "{made} connections are made at a time, of {most} (H40)");
         for (id, socket) in &self.net.sockets {
             let waits = socket.stage == Stage::Connecting && !socket.closing;
             let late = now > socket.begun + self.client.connect_timeout;
@@ -334,6 +363,8 @@ impl Thread {
         for (index, load) in self.machine.loads().enumerate() {
             assert_eq!((load.in_flight, load.bytes), (0, 0), "left on connection {index}: {load:?}");
         }
+        let unheard = self.listener.as_mut().and_then(PushListener::try_next);
+        assert_eq!(unheard, None, "a push waits, and its listener was not woken");
         let mut ordered = self.heard.clone();
         ordered.sort_unstable();
         ordered.dedup();
@@ -343,6 +374,7 @@ impl Thread {
 
     pub fn check_closed(&mut self, context: &mut Context) {
         assert!(self.machine.is_closed(), "the client is not closed");
+        assert!(self.connecting.is_none(), "an eager connect is not told its end");
         self.check_dials(context.now);
         assert_eq!(self.net.connects, self.net.closes, "every socket is closed once");
         let id = self.call(Command::fail(), None, context);

@@ -29,6 +29,10 @@ impl Wake for Bell {
 }
 
 impl Bell {
+    pub fn ringing() -> Self {
+        Self { rung: AtomicBool::new(true), count: AtomicU64::new(0) }
+    }
+
     pub fn is_rung(&self) -> bool {
         self.rung.load(Ordering::Relaxed)
     }

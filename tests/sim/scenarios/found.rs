@@ -116,3 +116,28 @@ fn what_follows_a_refusal_of_set_up_is_not_looked_at() {
         assert_eq!((world.threads[0].net.connects, world.threads[0].net.closes), (1, 1));
     }
 }
+
+// Found by reading: more connections are lost than are dialled at a time, commands are queued on each, and the first dial is
+// refused. The others are left to the next use, and what was queued there waited for it, without a deadline for ever.
+#[test]
+fn what_is_queued_where_nobody_dials_ends() {
+    let mut plan = Plan::calm();
+    plan.client.connections = 5;
+    plan.client.dials_max = 1;
+    plan.client.command_timeout = None;
+    plan.net.send_buffer = 10;
+    let mut world = connected(plan);
+    let begin = |world: &mut World| (0..5).map(|_| world.call(Command::incr(0))).collect::<Vec<u64>>();
+    for id in world.threads[0].net.open_sockets() {
+        world.open_socket(id).up = Link::Stalled(u64::MAX);
+    }
+    let sent = begin(&mut world);
+    world.run_for(1000);
+    let queued = begin(&mut world);
+    world.threads[0].net.weather.refuses = true;
+    world.break_all_sockets();
+    world.run_for(SECOND);
+    assert!(sent.iter().all(|call| world.failed(*call) == Some(Delivery::NotExecuted)), "they were cut");
+    assert!(queued.iter().all(|call| world.failed(*call) == Some(Delivery::NotExecuted)));
+    assert_eq!(world.threads[0].net.connects, 6, "one dial is enough to know");
+}
