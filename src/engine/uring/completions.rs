@@ -21,7 +21,7 @@ impl Live {
             Kind::Send => self.on_sent(token.id, result, out),
             Kind::Connect => self.on_connected(token.id, result, out),
             Kind::Cancel => self.on_cancelled(token.id, result),
-            Kind::Alarm => self.on_alarm(),
+            Kind::Alarm => self.on_alarm(result),
             Kind::Wake => self.on_notified(result, entry.flags()),
             // It moved the alarm, or came too late: then the alarm's own completion is here or on its way.
             Kind::AlarmUpdate | Kind::Socket => {}
@@ -159,8 +159,9 @@ impl Live {
     }
 
     #[expect(clippy::disallowed_methods, reason = "an alarm that fired early is set again, relative to now")]
-    pub(super) fn on_alarm(&mut self) {
+    pub(super) fn on_alarm(&mut self, result: i32) {
         self.alarm_in_flight = false;
+        self.alarm_refused |= result < 0 && result != -libc::ETIME && result != -libc::ECANCELED;
         self.alarm.on_fired(Instant::now());
     }
 

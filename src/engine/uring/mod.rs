@@ -180,6 +180,8 @@ struct Live {
     ready: Vec<Completion>,
     alarm: Alarm,
     alarm_in_flight: bool,
+    /// The kernel did not take one.
+    alarm_refused: bool,
     /// Boxed: the kernel reads them when it takes the entry.
     times: Box<AlarmTimes>,
     counters: Counters,
@@ -209,6 +211,7 @@ impl Live {
             ready: Vec::new(),
             alarm: Alarm::default(),
             alarm_in_flight: false,
+            alarm_refused: false,
             times: Box::default(),
             counters: Counters::default(),
             process: Process::current(),
