@@ -138,6 +138,11 @@ impl Flow {
                 Err(_) => return Some(End::Broken),
             }
         }
+        // All of it may have been written, and the end come to the front.
+        let end = self.outbox.open_due(now);
+        if self.outbox.unsent().is_empty() {
+            return end.map(End::Passed);
+        }
         self.next_write = self.next_write.or(Some(now));
         None
     }

@@ -255,3 +255,23 @@ fn a_relay_that_writes_before_it_reads_does_not_read() {
         to.expect("behind");
     });
 }
+
+// A turn sends at most so many pieces; when the last of them is all there is, the end that follows must not be forgotten.
+#[test]
+fn the_end_follows_the_last_piece() {
+    both_ways(|stage, server| {
+        for length in [64, 65, 66, 129, 193] {
+            let ([mut from, mut to], way) = stage.towards(server);
+            way.split_with_pause(1, AGES);
+            from.0.write_all(&noise(length)).unwrap();
+            from.0.shutdown(Shutdown::Write).unwrap();
+            assert!(stage.proxy.wait_for(|stats| stats.bytes_held as usize == length - 1));
+            // So that the end is read, too.
+            std::thread::sleep(TICK);
+            way.split(1);
+            let mut found = Vec::new();
+            to.0.read_to_end(&mut found).unwrap();
+            assert!(found == noise(length));
+        }
+    });
+}
