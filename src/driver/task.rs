@@ -31,8 +31,9 @@ pub struct Driver {
     bell: Rc<Bell>,
     phase: Phase,
     parked: Instant,
-    /// Something was given to the engine since callers were last woken. Before that there is nothing to spin for: a caller
-    /// that the host has not run yet (its main future, which waits for the queue to be empty) would wait for the spin's end.
+    /// Something was given to the engine since callers were last woken. Otherwise the thread does not spin: a caller that was
+    /// woken and that the host has not run yet (its main future, which waits for the queue to be empty) would wait for the
+    /// spin's end. (Others may still await a reply; it is then found by a park.)
     sent: bool,
 }
 
@@ -195,8 +196,10 @@ impl Drop for OnPanic<'_> {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.bell.end();
-        if let Some(shared) = self.shared.upgrade() {
+        let shared = self.shared.upgrade();
+        // The wakers are of the parent's tasks, in a forked child (H7).
+        self.bell.end(shared.as_ref().is_some_and(|shared| shared.is_forked()));
+        if let Some(shared) = shared {
             shared.tear_down();
             shared.set_driver_gone();
         }
@@ -235,9 +238,12 @@ impl Bell {
         self.driver.borrow().is_some()
     }
 
-    fn end(&self) {
+    fn end(&self, is_forked: bool) {
         self.over.set(true);
         let (driver, task) = (self.driver.borrow_mut().take(), self.task.borrow_mut().take());
+        if is_forked {
+            return std::mem::forget((driver, task));
+        }
         drop(driver);
         if let Some(task) = task {
             task.wake();

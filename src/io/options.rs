@@ -105,7 +105,8 @@ impl EngineOptions {
         self
     }
 
-    /// How long to look for replies before the thread sleeps, while calls await some; at most 1 ms. Default: zero.
+    /// How long to look for replies before the thread sleeps, when something was sent since callers were last woken; at most
+    /// 1 ms. Default: zero.
     ///
     /// Waking a thread costs more than a short round trip, so for a few callers on a fast network this saves time and even
     /// CPU. But a thread that spins does nothing else: the runtime's other tasks wait so long. Worth trying with fewer than
