@@ -265,7 +265,7 @@ fn the_end_follows_the_last_piece() {
             way.split_with_pause(1, AGES);
             from.0.write_all(&noise(length)).unwrap();
             from.0.shutdown(Shutdown::Write).unwrap();
-            assert!(stage.proxy.wait_for(|stats| stats.bytes_held as usize == length - 1));
+            assert!(stage.proxy.wait_for(|stats| stats.bytes_held == length - 1));
             // So that the end is read, too.
             std::thread::sleep(TICK);
             way.split(1);
