@@ -81,7 +81,8 @@ pub fn sweep(first: u64, count: u64) -> Result<Counts, (u64, Failure)> {
     let next = AtomicU64::new(first);
     let stop = AtomicBool::new(false);
     let state = Mutex::new((Counts::default(), None));
-    let start = now();
+    // At the beginning: what lies in the checkout may change while this runs.
+    let (start, commit) = (now(), commit());
     let progress = Mutex::new(start);
     let work = || {
         while !stop.load(Ordering::Relaxed) {
@@ -116,10 +117,7 @@ pub fn sweep(first: u64, count: u64) -> Result<Counts, (u64, Failure)> {
     let (counts, failed) = state.into_inner().expect("nothing panics while it holds this");
     let time = start.elapsed().as_secs_f64();
     let (each, rate) = (counts.time as f64 / 1e6 / count as f64, count as f64 / time);
-    eprintln!(
-        "{count} seeds from {first} at {}: {rate:.0} a second, {each:.1} virtual seconds each",
-        commit()
-    );
+    eprintln!("{count} seeds from {first} at {commit}: {rate:.0} a second, {each:.1} virtual seconds each");
     eprintln!("{counts:?}");
     failed.map_or(Ok(counts), Err)
 }
