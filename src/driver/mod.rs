@@ -7,6 +7,7 @@ mod resolve;
 mod runtime;
 mod shared;
 mod task;
+mod wait;
 
 pub use call::Call;
 pub use client::{Client, CloseGuard};

@@ -1,4 +1,4 @@
-//! What a host runtime has to give: one task, one descriptor.
+//! What a host runtime has to give: two tasks, two descriptors.
 
 use std::future::Future;
 use std::io;
@@ -16,7 +16,8 @@ pub trait Runtime: 'static {
     /// yields.
     fn spawn_local(&self, task: impl Future<Output = ()> + 'static);
 
-    /// Registers a descriptor once; the value waits for it as often as it is asked, and closes it when dropped.
+    /// Called twice per client: for the engine's descriptor, and for one through which the driver lets the host park, as
+    /// some fire their timers only then. Registers it once; the value waits for it as often as it is asked, and closes it when dropped.
     ///
     /// # Errors
     /// What the system said.

@@ -7,17 +7,17 @@
 //! User code (wakers, and whatever dropping one drops) runs only while nothing here is borrowed (H15).
 
 use super::resolve::LookUps;
-use super::runtime::{Runtime, Watch};
+use super::runtime::Runtime;
+use super::wait::Wait;
 use crate::client::{ClientMachine, ConnectOptions};
-use crate::engine::{AnyEngine, Engine, EngineInfo, Process};
+use crate::engine::{AnyEngine, Engine, EngineInfo, EventFd, Process};
 use crate::error::{Error, Result};
 use crate::id::ConnectionId;
 use crate::io::{Completion, Op};
 use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -35,9 +35,8 @@ pub(crate) struct Shared {
     process: Process,
     /// How long to look for replies before the thread sleeps.
     spin: Duration,
-    /// Completed once per readiness, for ever: see `watch_forever`.
-    wait: RefCell<Option<Pin<Box<dyn Future<Output = ()>>>>>,
-    ready: Rc<Cell<Option<io::Result<()>>>>,
+    wait: Wait,
+    breath: Wait,
     driver: RefCell<Option<Waker>>,
     /// The driver will look at the machine's operations by itself; nobody has to wake it.
     will_flush: Cell<bool>,
@@ -53,6 +52,9 @@ pub(crate) struct Core {
     pub machine: ClientMachine,
     /// `None` after the end.
     engine: Option<AnyEngine>,
+    /// Nobody else signals it, so a wait for it is over only when the host has looked at its descriptors (H9). `None`
+    /// after the end.
+    breath: Option<EventFd>,
     look_ups: LookUps,
     completions: Vec<Completion>,
     /// Host names to be looked up when nothing is borrowed: resolvers are user code.
@@ -81,12 +83,13 @@ impl Shared {
             |error: io::Error| Error::config("engine", format!("its descriptor cannot be used: {error}"));
         let look_ups = LookUps::new(options.own_resolver(), engine.notifier().map_err(system)?);
         let watch = runtime.watch(engine.wake_fd().map_err(system)?).map_err(system)?;
-        let ready = Rc::new(Cell::new(None));
-        let wait: Pin<Box<dyn Future<Output = ()>>> = Box::pin(watch_forever(watch, ready.clone()));
+        let breath = EventFd::new().map_err(system)?;
+        let breath_watch = runtime.watch(breath.duplicate().map_err(system)?).map_err(system)?;
         Ok(Rc::new(Self {
             core: RefCell::new(Core {
                 machine,
                 engine: Some(engine),
+                breath: Some(breath),
                 look_ups,
                 completions: Vec::new(),
                 names: Vec::new(),
@@ -95,8 +98,8 @@ impl Shared {
             info,
             process: Process::current(),
             spin: options.engine_options().spin,
-            wait: RefCell::new(Some(wait)),
-            ready,
+            wait: Wait::new(watch),
+            breath: Wait::new(breath_watch),
             driver: RefCell::new(None),
             will_flush: Cell::new(true),
             driver_never_ran: Cell::new(true),
@@ -224,24 +227,19 @@ impl Shared {
         self.will_flush.set(true);
     }
 
-    /// Makes the next wait return as soon as the host has looked at its descriptors.
-    pub fn signal_self(&self) {
-        if let Some(engine) = &self.core.borrow().engine {
-            engine.wake();
-        }
+    pub fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.wait.poll(cx, || self.is_over())
     }
 
-    pub fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Taken out while it runs: a runtime's future may do anything, even drop the last handle.
-        let Some(mut wait) = self.wait.borrow_mut().take() else { return Poll::Ready(Ok(())) };
-        let _ = wait.as_mut().poll(cx);
-        if !self.is_over() {
-            *self.wait.borrow_mut() = Some(wait);
+    /// `Pending` once, until the host has looked at its descriptors.
+    pub fn poll_breath(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = self.breath.poll(cx, || self.is_over());
+        match (&self.core.borrow().breath, &result) {
+            (Some(breath), Poll::Pending) => breath.signal(),
+            (Some(breath), Poll::Ready(_)) => breath.drain()?,
+            (None, _) => {}
         }
-        match self.ready.take() {
-            Some(result) => Poll::Ready(result),
-            None => Poll::Pending,
-        }
+        result
     }
 
     // --- the end
@@ -254,17 +252,17 @@ impl Shared {
         let engine = self.core.borrow_mut().tear_down(is_ours, &mut wakers);
         let Some(engine) = engine else { return };
         drop(engine);
-        let wait = self.wait.borrow_mut().take();
+        let waits = (self.wait.take(), self.breath.take());
         let driver = self.driver.borrow_mut().take();
         self.will_flush.set(true);
         wakers.extend(driver);
         if !is_ours {
             // A forked child: its runtime's epoll set or ring is the parent's as well. What is dropped or woken there
             // would end the parent's wait, or disturb its tasks.
-            std::mem::forget((wait, wakers));
+            std::mem::forget((waits, wakers));
             return;
         }
-        drop(wait);
+        drop(waits);
         self.wake_all(wakers);
         self.drop_returned();
     }
@@ -361,6 +359,7 @@ impl Core {
 
     fn tear_down(&mut self, is_ours: bool, wakers: &mut Vec<Waker>) -> Option<AnyEngine> {
         let mut engine = self.engine.take()?;
+        self.breath = None;
         self.look_ups.close();
         #[expect(clippy::disallowed_methods, reason = "the end can come at any moment, outside every turn")]
         let now = Instant::now();
@@ -385,14 +384,5 @@ impl Core {
         self.machine.abandon();
         self.machine.take_wakers(wakers);
         Some(engine)
-    }
-}
-
-/// Registers once and waits again and again, in one allocation (registering per wait cost twice the time and two).
-async fn watch_forever<W: Watch>(watch: W, ready: Rc<Cell<Option<io::Result<()>>>>) {
-    loop {
-        ready.set(Some(watch.ready().await));
-        let mut told = false;
-        poll_fn(|_| if std::mem::replace(&mut told, true) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 }

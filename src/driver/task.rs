@@ -7,21 +7,23 @@
 //!                                                └──▶ nothing ──▶ (Spin) ──▶ Park ──▶ descriptor ready
 //!                                                        ▲          └───▶ nudged by a call ──▶ Flush
 //! ```
-//! Callers that a turn woke run before the flush, so what they ask next leaves in one send per connection. The driver
+//! Callers that a turn woke run before the flush, so what they ask next leaves in one send per connection. When
+//! the host has not parked for a millisecond, the driver waits for that before it flushes (*breathes*, see [`Parks`]). It
 //! yields through a second task, the *bell*, because a task that wakes itself goes to the *front* of monoio's queue
 //! (H8): the driver wakes the bell, the bell wakes the driver, and both go to the back.
 
 use super::shared::Shared;
+use super::wait::Parks;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// A host that is never parked for so long fires no timers (H9).
-const BREATH: Duration = Duration::from_millis(1);
+/// Waits that were over before the host parked, because another client of the thread was busy, until the driver goes on.
+const BREATH_TRIES: u32 = 64;
 
 /// Moves a client: it must be polled on the client's thread, as a task of its own. It ends when the client is closed or
 /// its last handle is gone. Dropping it earlier closes the client.
@@ -30,7 +32,7 @@ pub struct Driver {
     shared: Weak<Shared>,
     bell: Rc<Bell>,
     phase: Phase,
-    parked: Instant,
+    parks: Parks,
     /// Something was given to the engine since callers were last woken. Otherwise the thread does not spin: a caller that was
     /// woken and that the host has not run yet (its main future, which waits for the queue to be empty) would wait for the
     /// spin's end. (Others may still await a reply; it is then found by a park.)
@@ -46,17 +48,19 @@ enum Phase {
         until: Instant,
     },
     Park,
-    /// Waiting for a descriptor that is ready, so that the host parks once.
-    Breathe,
+    /// Waiting for the host to park once: callers that were woken have run, and other clients of the thread wait too, or
+    /// will when they yield next.
+    Breathe {
+        tries: u32,
+    },
 }
 
 impl Driver {
-    #[expect(clippy::disallowed_methods, reason = "the driver is where the clock is read")]
     pub(super) fn new(shared: &Rc<Shared>) -> (Self, impl Future<Output = ()> + use<>) {
         let bell = Rc::new(Bell::default());
         let task = BellTask(Rc::downgrade(&bell));
-        let (shared, phase, parked) = (Rc::downgrade(shared), Phase::Flush, Instant::now());
-        (Self { shared, bell, phase, parked, sent: false }, task)
+        let (shared, phase) = (Rc::downgrade(shared), Phase::Flush);
+        (Self { shared, bell, phase, parks: Parks::default(), sent: false }, task)
     }
 
     /// Moves on until it has to wait. `Ready` at the end.
@@ -70,20 +74,22 @@ impl Driver {
             let now = Instant::now();
             match self.phase {
                 Phase::Turn => {
+                    Parks::note_step();
                     let turn = shared.turn(now)?;
                     self.phase = Phase::Flush;
                     self.sent &= !turn.woke;
                     if turn.woke || turn.more {
-                        return Ok(self.yield_now(shared, now, cx));
+                        return Ok(self.yield_now(now, cx));
                     }
                 }
                 Phase::Flush => {
+                    Parks::note_step();
                     let any = shared.flush(now)?;
                     self.sent |= any;
                     self.phase = match shared.spin() {
                         _ if any => Phase::Turn,
                         Some(spin) if self.sent => Phase::Spin { until: now + spin },
-                        _ => self.park(shared, now)?,
+                        _ => park(shared)?,
                     };
                 }
                 Phase::Spin { until } => {
@@ -91,64 +97,52 @@ impl Driver {
                     self.sent &= !turn.woke;
                     if turn.woke || turn.more {
                         self.phase = Phase::Flush;
-                        return Ok(self.yield_now(shared, now, cx));
+                        return Ok(self.yield_now(now, cx));
                     }
                     // What has happened may want something done.
                     if turn.any {
                         self.phase = Phase::Flush;
                     } else if now >= until {
-                        self.phase = self.park(shared, now)?;
+                        self.phase = park(shared)?;
                     }
                 }
                 Phase::Park => {
                     if shared.is_nudged() {
+                        self.parks.forget_wait();
                         self.phase = Phase::Flush;
                         continue;
                     }
-                    match shared.poll_ready(cx) {
-                        Poll::Ready(result) => {
-                            result?;
-                            shared.set_will_flush();
-                            self.phase = Phase::Turn;
-                        }
-                        Poll::Pending => return Ok(Poll::Pending),
-                    }
+                    let result = shared.poll_ready(cx);
+                    self.parks.note_wait(now, result.is_ready());
+                    let Poll::Ready(result) = result else { return Ok(Poll::Pending) };
+                    result?;
+                    shared.set_will_flush();
+                    self.phase = Phase::Turn;
                 }
-                Phase::Breathe => match shared.poll_ready(cx) {
-                    Poll::Ready(result) => {
-                        result?;
-                        self.parked = now;
-                        self.phase = Phase::Flush;
-                    }
-                    Poll::Pending => return Ok(Poll::Pending),
-                },
+                Phase::Breathe { tries } => {
+                    let result = shared.poll_breath(cx);
+                    self.parks.note_wait(now, result.is_ready());
+                    let Poll::Ready(result) = result else { return Ok(Poll::Pending) };
+                    result?;
+                    let is_due = Parks::are_due(now) && tries < BREATH_TRIES;
+                    self.phase = if is_due { Phase::Breathe { tries: tries + 1 } } else { Phase::Flush };
+                }
             }
         }
     }
 
-    /// Parks, unless there is something to do.
-    fn park(&mut self, shared: &Shared, now: Instant) -> io::Result<Phase> {
-        if !shared.may_park()? {
-            return Ok(Phase::Turn);
-        }
-        self.parked = now;
-        Ok(Phase::Park)
-    }
-
-    fn yield_now(&mut self, shared: &Shared, now: Instant, cx: &mut Context<'_>) -> Poll<()> {
-        if now.duration_since(self.parked) > BREATH {
-            shared.signal_self();
-            self.phase = Phase::Breathe;
-            self.parked = now;
-            // The wait is registered here; the host looks at its descriptors when its queue is empty.
-            if shared.poll_ready(cx).is_pending() {
-                return Poll::Pending;
-            }
-            self.phase = Phase::Flush;
+    fn yield_now(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        if Parks::are_due(now) {
+            self.phase = Phase::Breathe { tries: 0 };
         }
         self.bell.ring(cx.waker());
         Poll::Pending
     }
+}
+
+/// Parks, unless there is something to do.
+fn park(shared: &Shared) -> io::Result<Phase> {
+    Ok(if shared.may_park()? { Phase::Park } else { Phase::Turn })
 }
 
 impl Future for Driver {

@@ -156,10 +156,6 @@ impl Engine for AnyEngine {
         either!(self, engine => engine.notifier())
     }
 
-    fn wake(&self) {
-        either!(self, engine => engine.wake())
-    }
-
     fn pool(&self) -> &BufferPool {
         either!(self, engine => engine.pool())
     }

@@ -22,6 +22,7 @@ pub use choose::{AnyEngine, EngineInfo, EngineReason, RunningEngine};
 pub use epoll::EpollEngine;
 pub(crate) use process::Process;
 pub use uring::{UringEngine, UringRefusal, leaked_engines};
+pub(crate) use wake::EventFd;
 
 use crate::buf::BufferPool;
 use crate::io::{Completion, Op};
@@ -62,9 +63,6 @@ pub trait Engine {
     /// A new descriptor that makes `wake_fd` readable when eight bytes (a non-zero u64) are written to it, from any
     /// thread (an eventfd).
     fn notifier(&self) -> io::Result<OwnedFd>;
-
-    /// Makes `wake_fd` readable, whatever the state of the queues: a completion could be held back by one that is full.
-    fn wake(&self);
 
     /// The buffers that it receives into.
     fn pool(&self) -> &BufferPool;

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 /// A non-blocking eventfd; see [eventfd(2)](https://man7.org/linux/man-pages/man2/eventfd.2.html).
 #[derive(Clone)]
-pub(super) struct EventFd {
+pub(crate) struct EventFd {
     file: Rc<File>,
 }
 
 impl EventFd {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: no pointer is passed.
         let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
         if fd < 0 {
@@ -27,12 +27,12 @@ impl EventFd {
     }
 
     /// Makes it readable. It can only fail when the counter is full, and then it is readable.
-    pub(super) fn signal(&self) {
+    pub(crate) fn signal(&self) {
         let _ = (&*self.file).write(&1u64.to_ne_bytes());
     }
 
     /// Makes it unreadable: one read takes the whole count.
-    pub(super) fn drain(&self) -> io::Result<()> {
+    pub(crate) fn drain(&self) -> io::Result<()> {
         drain(&self.file)
     }
 
@@ -53,7 +53,7 @@ impl EventFd {
         matches!(self.wait(Duration::ZERO), Ok(true))
     }
 
-    pub(super) fn duplicate(&self) -> io::Result<OwnedFd> {
+    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
         Ok(self.file.try_clone()?.into())
     }
 

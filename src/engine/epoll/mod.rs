@@ -12,11 +12,11 @@ mod operations;
 #[allow(unsafe_code)]
 mod poller;
 
+use super::EventFd;
 use super::alarm::Alarm;
 use super::process::Process;
 use super::token::{Kind, Token};
 use super::uring::refuse;
-use super::wake::EventFd;
 use super::{Counters, Engine};
 use crate::buf::BufferPool;
 use crate::io::EngineOptions;
@@ -98,12 +98,6 @@ impl Engine for EpollEngine {
 
     fn notifier(&self) -> io::Result<OwnedFd> {
         self.live.as_ref().ok_or(io::ErrorKind::NotConnected)?.wake.duplicate()
-    }
-
-    fn wake(&self) {
-        if let Some(live) = &self.live {
-            live.wake.signal();
-        }
     }
 
     fn pool(&self) -> &BufferPool {

@@ -22,9 +22,9 @@ mod turn;
 pub use refusal::UringRefusal;
 pub use teardown::leaked_engines;
 
+use super::EventFd;
 use super::alarm::Alarm;
 use super::process::Process;
-use super::wake::EventFd;
 use super::{Counters, Engine};
 use crate::buf::BufferPool;
 use crate::io::EngineOptions;
@@ -111,12 +111,6 @@ impl Engine for UringEngine {
 
     fn notifier(&self) -> io::Result<OwnedFd> {
         self.live.as_ref().ok_or(io::ErrorKind::NotConnected)?.notified.duplicate()
-    }
-
-    fn wake(&self) {
-        if let Some(live) = &self.live {
-            live.wake.signal();
-        }
     }
 
     fn pool(&self) -> &BufferPool {

@@ -558,7 +558,7 @@ pub fn look_ups_are_shared<H: Host>(engine: EngineKind) {
     });
 }
 
-/// What a runtime is asked for: two tasks and one descriptor per client, nothing per command.
+/// What a runtime is asked for: two tasks and two descriptors per client, nothing per command.
 pub fn asks_little_of_the_host<H: Host>(engine: EngineKind) {
     #[derive(Clone)]
     struct Counting<R> {
@@ -586,7 +586,7 @@ pub fn asks_little_of_the_host<H: Host>(engine: EngineKind) {
         kit.server.open_connections().close();
         until::<H>("it works again", || client.is_connected()).await;
         client.close().await;
-        assert_eq!((runtime.tasks.get(), runtime.watches.get()), (2, 1));
+        assert_eq!((runtime.tasks.get(), runtime.watches.get()), (2, 2));
     });
 }
 
