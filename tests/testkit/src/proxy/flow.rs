@@ -37,6 +37,8 @@ pub(crate) struct Flow {
     held_bytes: usize,
     /// Nothing more comes from the source.
     pub(crate) source_over: bool,
+    /// The source was reset, as a write to it has found: the system does not tell that twice.
+    pub(crate) source_reset: bool,
     /// Nothing more goes to the receiver; what the source still sends is thrown away.
     pub(crate) over: bool,
     /// The receiver's kernel took less than offered; wait until it takes more.
@@ -71,7 +73,7 @@ impl Flow {
     pub(crate) fn read(&mut self, source: &OwnedFd, space: &mut [u8], now: Instant) {
         let room = if self.over { space.len() } else { space.len().min(HELD_BYTES_MAX - self.held_bytes) };
         let (count, end) = match rustix::io::read(source, &mut space[..room]) {
-            Ok(0) => (0, Some(Hangup::Fin)),
+            Ok(0) => (0, Some(if self.source_reset { Hangup::Reset } else { Hangup::Fin })),
             Ok(count) => (count, None),
             Err(Errno::AGAIN | Errno::INTR) => return,
             Err(_) => (0, Some(Hangup::Reset)),

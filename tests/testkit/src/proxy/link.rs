@@ -116,8 +116,11 @@ impl Link {
                 None => {}
                 Some(End::Passed(Hangup::Fin)) => self.end_flow(direction),
                 Some(End::Passed(how) | End::Cut(how)) => self.hang_up(None, how, now)?,
-                // The reset that says so is found by reading from that side; unless it had ended before.
-                Some(End::Broken) if !self.flows[to].source_over => self.flows[direction as usize].end(),
+                // The end is found by reading from that side; unless it had ended before.
+                Some(End::Broken) if !self.flows[to].source_over => {
+                    self.flows[to].source_reset = true;
+                    self.flows[direction as usize].end();
+                }
                 Some(End::Broken) => self.hang_up(None, Hangup::Reset, now)?,
             }
         }
@@ -165,6 +168,7 @@ impl Link {
                 for side in self.sides.iter_mut().filter_map(Option::take) {
                     how.apply(side.socket);
                 }
+                self.flows.iter_mut().for_each(Flow::end);
                 return Err(Gone);
             }
             (Some(direction), Hangup::Fin) => self.end_flow(direction),

@@ -43,6 +43,38 @@ fn resets_pass() {
     });
 }
 
+/// The system tells of a reset once: whoever writes first takes the message, and what is read later ends in silence.
+#[test]
+fn resets_pass_that_a_write_has_met() {
+    both_ways(|stage, server| {
+        let ([mut from, mut to], way) = stage.towards(server);
+        from.send("last words");
+        to.expect("last words");
+        to.send("unread");
+        from.0.peek(&mut [0]).unwrap();
+        way.stall();
+        drop(from);
+        let before = stage.proxy.stats().bytes_discarded;
+        to.send("no receiver");
+        assert!(stage.proxy.wait_for(|stats| stats.bytes_discarded == before + 11));
+        way.resume();
+        to.expect_reset();
+    });
+}
+
+#[test]
+fn what_a_reset_finds_on_its_way_is_counted() {
+    both_ways(|stage, server| {
+        let ([mut from, _to], way) = stage.towards(server);
+        let before = stage.proxy.stats().bytes_discarded;
+        way.delay(Duration::from_secs(60));
+        from.send("on its way");
+        assert!(stage.proxy.wait_for(|stats| stats.bytes_held == 10));
+        stage.proxy.open_connections().reset();
+        assert_eq!(stage.proxy.stats().bytes_discarded, before + 10);
+    });
+}
+
 #[test]
 fn cuts_are_exact() {
     both_ways(|stage, server| {
