@@ -39,7 +39,7 @@ impl Pushes {
         }));
         self.listeners.retain(|listener| listener.strong_count() > 0);
         self.listeners.push(Rc::downgrade(&queue));
-        PushListener { queue }
+        PushListener { queue, has_ended: None }
     }
 
     /// Push messages that have arrived, listened to or not.
@@ -81,9 +81,16 @@ impl Pushes {
 /// Receives the push messages of a client's connections, oldest first.
 pub struct PushListener {
     queue: Rc<RefCell<Queue>>,
+    /// Asked where nobody is left to close the queue: in a forked child (H7).
+    has_ended: Option<Box<dyn Fn() -> bool>>,
 }
 
 impl PushListener {
+    #[cfg(feature = "engine")]
+    pub(crate) fn ends_when(self, has_ended: impl Fn() -> bool + 'static) -> Self {
+        Self { has_ended: Some(Box::new(has_ended)), ..self }
+    }
+
     /// The next message; `None` when the client is closed and the queue is empty.
     pub async fn next(&mut self) -> Option<Value> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
@@ -95,7 +102,7 @@ impl PushListener {
         if let Some(message) = queue.messages.pop_front() {
             return Poll::Ready(Some(message));
         }
-        if queue.closed {
+        if queue.closed || self.has_ended.as_ref().is_some_and(|has_ended| has_ended()) {
             return Poll::Ready(None);
         }
         let old = queue.waker.replace(cx.waker().clone());

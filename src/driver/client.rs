@@ -126,9 +126,7 @@ impl Client {
     /// Receives the push messages (RESP3) of all connections, with room for `capacity` of them; the oldest gives way.
     /// This version refuses SUBSCRIBE and CLIENT TRACKING, so only what a server pushes unasked arrives.
     pub fn listen(&self, capacity: usize) -> PushListener {
-        // A forked child gets one that is closed.
-        let _ = self.shared.is_forked();
-        self.shared.look(|machine| machine.listen(capacity))
+        self.shared.listen(capacity)
     }
 
     /// Push messages that have arrived, with or without a listener.

@@ -1,7 +1,7 @@
-//! What the handles of one client own together: the machine, the engine, and the wait for it.
+//! What the handles of one client own together: the machine, the engine, and the waits for descriptors.
 //!
 //! Handles and calls hold it by `Rc`, the driver task by `Weak`: it lives as long as somebody can ask for something.
-//! The wait for the engine's descriptor lives here too, not on the driver's stack, because a runtime may leak a
+//! The waits live here too, not on the driver's stack, because a runtime may leak a
 //! parked task and everything on it (H4).
 //!
 //! User code (wakers, and whatever dropping one drops) runs only while nothing here is borrowed (H15).
@@ -9,7 +9,7 @@
 use super::resolve::LookUps;
 use super::runtime::Runtime;
 use super::wait::Wait;
-use crate::client::{ClientMachine, ConnectOptions};
+use crate::client::{ClientMachine, ConnectOptions, PushListener};
 use crate::engine::{AnyEngine, Engine, EngineInfo, EventFd, Process};
 use crate::error::{Error, Result};
 use crate::id::ConnectionId;
@@ -52,8 +52,7 @@ pub(crate) struct Core {
     pub machine: ClientMachine,
     /// `None` after the end.
     engine: Option<AnyEngine>,
-    /// Nobody else signals it, so a wait for it is over only when the host has looked at its descriptors (H9). `None`
-    /// after the end.
+    /// Nobody else signals it: a wait for it is over when the host has looked at its descriptors (H9). `None` after the end.
     breath: Option<EventFd>,
     look_ups: LookUps,
     completions: Vec<Completion>,
@@ -139,6 +138,12 @@ impl Shared {
     #[inline]
     pub fn look<T>(&self, act: impl FnOnce(&mut ClientMachine) -> T) -> T {
         act(&mut self.core.borrow_mut().machine)
+    }
+
+    /// It ends in a forked child, whether it was made there or before.
+    pub fn listen(&self, capacity: usize) -> PushListener {
+        let process = self.process;
+        self.look(|machine| machine.listen(capacity)).ends_when(move || !process.is_current())
     }
 
     /// Wakes the driver unless it will come by itself.
@@ -231,7 +236,7 @@ impl Shared {
         self.wait.poll(cx, || self.is_over())
     }
 
-    /// `Pending` once, until the host has looked at its descriptors.
+    /// `Pending` until the host has looked at its descriptors.
     pub fn poll_breath(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = self.breath.poll(cx, || self.is_over());
         match (&self.core.borrow().breath, &result) {

@@ -95,9 +95,11 @@ pub fn h07_used_and_dropped_in_a_child<H: Host>(engine: EngineKind) {
         more().await;
         let (mut begun, mut unsent) = (client.incr("n"), client.incr("n"));
         assert!(poll_once(&mut begun).is_pending());
+        let mut listener = client.listen(1);
         let mut connecting = Box::pin(placed.connected());
         assert!(poll_once(&mut connecting).is_pending());
         in_child::<H>(|| {
+            assert_eq!(ready(listener.next()), None);
             for _ in 0..100 {
                 assert_eq!(forked(poll_once(&mut client.incr("n"))), Delivery::NotExecuted);
             }
