@@ -1,5 +1,6 @@
 //! The loop, the handles, and what a runtime has to give.
 
+mod breath;
 mod call;
 mod client;
 mod commands;

@@ -3,17 +3,17 @@
 //! ```text
 //!          ┌────────────── completions, timers, callers woken ◀──────────────┐
 //!          ▼                                                                 │
-//!  Turn ──▶ (yield, if callers were woken) ──▶ Flush ──▶ something done? ──▶ Turn
+//!  Turn ──▶ (yield, breathe, if it must) ────▶ Flush ──▶ something done? ──▶ Turn
 //!                                                └──▶ nothing ──▶ (Spin) ──▶ Park ──▶ descriptor ready
 //!                                                        ▲          └───▶ nudged by a call ──▶ Flush
 //! ```
-//! Callers that a turn woke run before the flush, so what they ask next leaves in one send per connection. When
-//! the host has not parked for a millisecond, the driver waits for that before it flushes (*breathes*, see [`Parks`]). It
+//! Callers that a turn woke run before the flush, so what they ask next leaves in one send per connection. When the
+//! driver yields and the host was not seen to park for a millisecond, it waits for that first (*breathes*, see [`Breath`]). It
 //! yields through a second task, the *bell*, because a task that wakes itself goes to the *front* of monoio's queue
 //! (H8): the driver wakes the bell, the bell wakes the driver, and both go to the back.
 
-use super::shared::Shared;
-use super::wait::Parks;
+use super::breath::{Breath, Looked, is_breath_due, note_step};
+use super::shared::{Shared, Turn};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
@@ -22,9 +22,6 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// Waits that were over before the host parked, because another client of the thread was busy, until the driver goes on.
-const BREATH_TRIES: u32 = 64;
-
 /// Moves a client: it must be polled on the client's thread, as a task of its own. It ends when the client is closed or
 /// its last handle is gone. Dropping it earlier closes the client.
 #[must_use = "a client does nothing without its driver"]
@@ -32,14 +29,13 @@ pub struct Driver {
     shared: Weak<Shared>,
     bell: Rc<Bell>,
     phase: Phase,
-    parks: Parks,
+    looked: Looked,
     /// Something was given to the engine since callers were last woken. Otherwise the thread does not spin: a caller that was
     /// woken and that the host has not run yet (its main future, which waits for the queue to be empty) would wait for the
     /// spin's end. (Others may still await a reply; it is then found by a park.)
     sent: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Turn,
     Flush,
@@ -48,11 +44,8 @@ enum Phase {
         until: Instant,
     },
     Park,
-    /// Waiting for the host to park once: callers that were woken have run, and other clients of the thread wait too, or
-    /// will when they yield next.
-    Breathe {
-        tries: u32,
-    },
+    /// Waiting for the host to park: callers that were woken have run.
+    Breathe(Breath),
 }
 
 impl Driver {
@@ -60,7 +53,7 @@ impl Driver {
         let bell = Rc::new(Bell::default());
         let task = BellTask(Rc::downgrade(&bell));
         let (shared, phase) = (Rc::downgrade(shared), Phase::Flush);
-        (Self { shared, bell, phase, parks: Parks::default(), sent: false }, task)
+        (Self { shared, bell, phase, looked: Looked::never(), sent: false }, task)
     }
 
     /// Moves on until it has to wait. `Ready` at the end.
@@ -72,18 +65,18 @@ impl Driver {
             // Read once per step: everything that one step does happens at one time.
             #[expect(clippy::disallowed_methods, reason = "the driver is where the clock is read")]
             let now = Instant::now();
-            match self.phase {
+            match &mut self.phase {
                 Phase::Turn => {
-                    Parks::note_step();
+                    note_step();
                     let turn = shared.turn(now)?;
                     self.phase = Phase::Flush;
                     self.sent &= !turn.woke;
-                    if turn.woke || turn.more {
+                    if must_yield(&turn, now) {
                         return Ok(self.yield_now(now, cx));
                     }
                 }
                 Phase::Flush => {
-                    Parks::note_step();
+                    note_step();
                     let any = shared.flush(now)?;
                     self.sent |= any;
                     self.phase = match shared.spin() {
@@ -95,49 +88,54 @@ impl Driver {
                 Phase::Spin { until } => {
                     let turn = shared.turn(now)?;
                     self.sent &= !turn.woke;
-                    if turn.woke || turn.more {
+                    if must_yield(&turn, now) {
                         self.phase = Phase::Flush;
                         return Ok(self.yield_now(now, cx));
                     }
                     // What has happened may want something done.
                     if turn.any {
                         self.phase = Phase::Flush;
-                    } else if now >= until {
+                    } else if now >= *until {
                         self.phase = park(shared)?;
                     }
                 }
                 Phase::Park => {
                     if shared.is_nudged() {
-                        self.parks.forget_wait();
                         self.phase = Phase::Flush;
                         continue;
                     }
                     let result = shared.poll_ready(cx);
-                    self.parks.note_wait(now, result.is_ready());
+                    self.looked.park(now, result.is_ready());
                     let Poll::Ready(result) = result else { return Ok(Poll::Pending) };
                     result?;
                     shared.set_will_flush();
                     self.phase = Phase::Turn;
                 }
-                Phase::Breathe { tries } => {
+                Phase::Breathe(breath) => {
                     let result = shared.poll_breath(cx);
-                    self.parks.note_wait(now, result.is_ready());
+                    let is_over = breath.look(now, result.is_ready());
                     let Poll::Ready(result) = result else { return Ok(Poll::Pending) };
                     result?;
-                    let is_due = Parks::are_due(now) && tries < BREATH_TRIES;
-                    self.phase = if is_due { Phase::Breathe { tries: tries + 1 } } else { Phase::Flush };
+                    if is_over {
+                        self.phase = Phase::Flush;
+                    }
                 }
             }
         }
     }
 
     fn yield_now(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<()> {
-        if Parks::are_due(now) {
-            self.phase = Phase::Breathe { tries: 0 };
+        if is_breath_due(now) {
+            self.phase = Phase::Breathe(Breath::new());
         }
         self.bell.ring(cx.waker());
         Poll::Pending
     }
+}
+
+/// Callers run, more has come than one turn takes, or much has come of a reply that nobody can have yet.
+fn must_yield(turn: &Turn, now: Instant) -> bool {
+    turn.woke || turn.more || turn.any && is_breath_due(now)
 }
 
 /// Parks, unless there is something to do.

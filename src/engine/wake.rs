@@ -1,4 +1,4 @@
-//! The eventfd through which an engine wakes its host.
+//! The eventfd through which an engine wakes its host, or a driver itself.
 //!
 //! Hosts get duplicates of it, and never of the ring or of anything else that keeps the kernel's hands on our memory:
 //! a forgotten duplicate of an eventfd costs a descriptor, a forgotten duplicate of a ring keeps the ring (H1).

@@ -8,6 +8,8 @@ use respiral::{
 };
 use std::cell::Cell;
 use std::future::Future;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -117,31 +119,35 @@ pub fn h08_other_tasks_run<H: Host>(engine: EngineKind) {
 
 /// H9: the host's timers fire under a flood, from one client and from two.
 pub fn h09_timers_fire_under_flood<H: Host>(engine: EngineKind) {
-    timers_fire::<H>(engine, Duration::ZERO, &[(1, 128), (2, 64)]);
+    timers_fire::<H>(engine, Duration::ZERO, &[(1, 128, 0), (2, 64, 0), (1, 64, 3)]);
 }
 
-/// H9: and while drivers spin, for a lone caller and for many.
+/// H9: and while drivers spin, for a lone caller and for many, who call themselves or hand on to other tasks.
 pub fn h09_timers_fire_while_spinning<H: Host>(engine: EngineKind) {
-    timers_fire::<H>(engine, Duration::from_millis(1), &[(1, 1), (1, 128), (2, 1), (2, 64)]);
+    let loads = [(1, 1, 0), (1, 128, 0), (2, 1, 0), (2, 64, 0), (1, 1, 3), (1, 16, 3)];
+    timers_fire::<H>(engine, Duration::from_millis(1), &loads);
 }
 
 /// How late a timer is depends on the machine, so what is bounded is what the thread does in the meantime. Without the
-/// rule a timer fires by luck, or never.
-fn timers_fire<H: Host>(engine: EngineKind, spin: Duration, loads: &[(usize, usize)]) {
+/// rule a timer fires by luck, or never. A load: clients, callers of each, tasks that they hand on to between two calls.
+fn timers_fire<H: Host>(engine: EngineKind, spin: Duration, loads: &[(usize, usize, usize)]) {
     let kit = Kit::<H>::new(engine);
     kit.server.record(false);
     let mut host = H::start_with_timers();
     H::block_on(&mut host, async {
-        for (clients, callers) in loads {
+        for load @ (clients, callers, tasks_between) in loads {
             let busy = Rc::new(Cell::new(true));
             let (mut connected, mut tasks) = (Vec::new(), Vec::new());
             for _ in 0..*clients {
                 let client = kit.connect_with(kit.options().engine(kit.engine_options().spin(spin))).await;
                 tasks.extend((0..*callers).map(|_| {
-                    let (client, busy) = (client.clone(), busy.clone());
+                    let (client, busy, tasks_between) = (client.clone(), busy.clone(), *tasks_between);
                     spawn::<H, _>(async move {
                         while busy.get() {
                             client.incr("n").await.unwrap();
+                            for _ in 0..tasks_between {
+                                spawn::<H, _>(async {}).result().await;
+                            }
                         }
                     })
                 }));
@@ -159,10 +165,50 @@ fn timers_fire<H: Host>(engine: EngineKind, spin: Duration, loads: &[(usize, usi
             for client in connected {
                 client.close().await;
             }
-            let load = format!("{clients} clients, {callers} callers each");
-            assert!(took < Duration::from_secs(2), "{load}: {took:?} of CPU in 40 sleeps of 5 ms");
+            assert!(took < Duration::from_secs(2), "{load:?}: {took:?} of CPU in 40 sleeps of 5 ms");
         }
     });
+}
+
+/// H9: while a driver that spins is busy with one long reply, which wakes nobody until its end, the host has its turns.
+pub fn h09_timers_fire_within_a_reply<H: Host>(engine: EngineKind) {
+    const PIECES: usize = 500;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        socket.set_nodelay(true).unwrap();
+        assert!(socket.read(&mut [0; 100]).unwrap() > 0);
+        write!(socket, "*{PIECES}\r\n").unwrap();
+        for _ in 0..PIECES {
+            // In less than the driver looks for.
+            std::thread::sleep(Duration::from_micros(200));
+            socket.write_all(b"+element\r\n").unwrap();
+        }
+        let _ = socket.read(&mut [0]);
+    });
+    let mut host = H::start_with_timers();
+    H::block_on(&mut host, async {
+        let options = ConnectOptions::tcp("127.0.0.1", port).protocol(Protocol::Resp2).set_info(false);
+        let options = options.engine(EngineOptions::new().kind(engine).spin(Duration::from_millis(1)));
+        let client = Client::connect_on(H::runtime(), options).await.unwrap();
+        let (is_over, fired) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
+        let (stop, count) = (is_over.clone(), fired.clone());
+        let timers = spawn::<H, _>(async move {
+            while !stop.get() {
+                H::sleep(Duration::from_millis(5)).await;
+                count.set(count.get() + 1);
+            }
+        });
+        let list: Vec<String> = client.lrange("list", 0, -1).await.unwrap();
+        assert_eq!(list.len(), PIECES);
+        // It took 100 ms at least.
+        assert!(fired.get() >= 5, "{} times", fired.get());
+        is_over.set(true);
+        timers.result().await;
+        client.close().await;
+    });
+    server.join().unwrap();
 }
 
 /// H12: a lone caller's replies are found by spinning, nine of ten: not at its end, and without a wait of the host's.

@@ -76,6 +76,7 @@ macro_rules! conformance_tests {
                 f01_push_between_replies, f01_push_at_rest, f01_push_in_resp2, f05_unusual_types,
                 conversions_fail_alone, calls_are_lazy;
             driving: h08_few_empty_parks, h08_other_tasks_run, h09_timers_fire_under_flood, h09_timers_fire_while_spinning,
+                h09_timers_fire_within_a_reply,
                 h12_spinning_finds_replies, spinning,
                 h10_calls_outside_of_the_loop, h13_no_wake_up_is_lost, h14_many_ready_at_once,
                 h18_a_late_host_fails_no_call, h18_a_blocking_wait_is_in_vain;
