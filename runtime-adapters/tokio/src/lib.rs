@@ -24,15 +24,16 @@ pub use respiral::*;
 use std::future::Future;
 use std::io as sys;
 use std::os::fd::OwnedFd;
-use tokio::io::Interest;
+use tokio::net::unix::pipe::Receiver;
 
 /// tokio, as the driver sees it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tokio;
 
-/// A descriptor that tokio waits for. It is no socket, but nothing socket-like is asked of it.
+/// A descriptor that tokio waits for. It is no pipe, but a pipe's end is what tokio registers for reading alone: an eventfd
+/// becomes writable whenever it is read, and each time the thread would wake for nothing.
 #[derive(Debug)]
-pub struct Watched(tokio::net::UnixStream);
+pub struct Watched(Receiver);
 
 impl Runtime for Tokio {
     type Watch = Watched;
@@ -42,9 +43,7 @@ impl Runtime for Tokio {
     }
 
     fn watch(&self, descriptor: OwnedFd) -> sys::Result<Watched> {
-        let stream = std::os::unix::net::UnixStream::from(descriptor);
-        stream.set_nonblocking(true)?;
-        tokio::net::UnixStream::from_std(stream).map(Watched)
+        Receiver::from_owned_fd_unchecked(descriptor).map(Watched)
     }
 }
 
@@ -53,8 +52,7 @@ impl Watch for Watched {
         self.0.readable().await?;
         // tokio is told of edges and remembers them. Forgetting this one is safe *here*, before the driver looks at the
         // engine: whatever comes later is a new edge (H14).
-        let forget = || Err::<(), _>(sys::ErrorKind::WouldBlock.into());
-        let _ = self.0.try_io(Interest::READABLE, forget);
+        let _ = self.0.try_io(|| Err::<(), _>(sys::ErrorKind::WouldBlock.into()));
         Ok(())
     }
 }
