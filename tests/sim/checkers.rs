@@ -8,7 +8,7 @@ use crate::trace::Trace;
 use respiral::error::{Error, Stage};
 use respiral::io::ConnectionId;
 use respiral::{Delivery, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A socket, and whose it is.
 pub type Place = (usize, ConnectionId);
@@ -43,6 +43,8 @@ struct Call {
     stamped: Option<u64>,
     /// When its frame was written to a connection's log, as a number that only grows.
     entered: Option<u64>,
+    /// The engine has got it, for this socket.
+    handed: Option<Place>,
     /// Its first byte went to the kernel, of this socket.
     accepted: Option<Place>,
     /// Its last byte went to the kernel.
@@ -64,6 +66,8 @@ pub struct Ledger {
     entries: u64,
     /// The last entry that each connection was given to send.
     last_handed: BTreeMap<(usize, u16), u64>,
+    /// Calls that each socket was given and that are not over.
+    owed: BTreeMap<Place, BTreeSet<u64>>,
     pub largest_frame: u64,
     /// How often something that is no RESP was sent, and how many calls were told that it stood for their reply.
     pub garbage_sent: u64,
@@ -120,6 +124,7 @@ impl Ledger {
             timeout,
             stamped: None,
             entered: None,
+            handed: None,
             accepted: None,
             taken: false,
             sending: false,
@@ -173,6 +178,9 @@ impl Ledger {
             _ => None,
         };
         call.end = Some(end.clone());
+        if let Some(owed) = call.handed.and_then(|socket| self.owed.get_mut(&socket)) {
+            owed.remove(&id);
+        }
         let counts = &mut self.counts;
         match (end, delivery) {
             (End::Reply, _) => counts.replies += 1,
@@ -199,13 +207,23 @@ impl Ledger {
         assert!(!call.sending, "call {id} is given to the engine twice");
         let entry = call.entered.expect("written before it is sent");
         call.sending = true;
+        let before = call.handed.replace(socket);
         assert!(entry > last, "call {id} is out of order on {socket:?}");
+        if let Some(owed) = before.and_then(|socket| self.owed.get_mut(&socket)) {
+            owed.remove(&id);
+        }
+        self.owed.entry(socket).or_default().insert(id);
         self.last_handed.insert(connection, entry);
     }
 
     /// A new socket of a connection: the order begins again with what its forerunner did not take.
     pub fn new_socket(&mut self, socket: Place) {
         self.last_handed.remove(&(socket.0, socket.1.index));
+    }
+
+    /// A reply is owed for what a socket was given.
+    pub fn owes(&self, socket: Place) -> bool {
+        self.owed.get(&socket).is_some_and(|calls| !calls.is_empty())
     }
 
     /// The kernel has taken the frame's first byte.

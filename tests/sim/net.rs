@@ -110,6 +110,12 @@ impl Net {
         self.newest.get(&id.index) == Some(&id.generation)
     }
 
+    /// The newest socket of a connection.
+    pub fn newest(&self, index: u16) -> Option<Place> {
+        let generation = *self.newest.get(&index)?;
+        Some(self.place(ConnectionId { index, generation }))
+    }
+
     fn place(&self, id: ConnectionId) -> Place {
         (self.owner, id)
     }

@@ -278,7 +278,9 @@ impl Thread {
                 "{in_line} calls wait and there is room on {index}: {load:?}"
             );
             let since = &mut self.silent_since[index];
-            *since = (load.is_ready && load.in_flight > 0).then(|| since.unwrap_or(context.now));
+            let socket = self.net.newest(index as u16);
+            let owes = load.is_ready && socket.is_some_and(|socket| context.ledger.owes(socket));
+            *since = owes.then(|| since.unwrap_or(context.now));
         }
         if self.net.inbox.is_empty() {
             self.check_patience(context.now);

@@ -24,6 +24,30 @@ fn same<T: FromReply + PartialEq + std::fmt::Debug>(expected: T, wires: &[&str])
     }
 }
 
+/// How many pairs or elements there are changes nothing.
+#[test]
+fn every_count_is_read_whole() {
+    for count in 0..=40_i64 {
+        let pairs: Vec<(String, i64)> = (0..count).map(|at| (format!("key {at}"), at)).collect();
+        let text: String = pairs.iter().map(|(key, value)| format!("+{key}\r\n:{value}\r\n")).collect();
+        let wires = [
+            format!("%{count}\r\n{text}"),
+            format!("*{}\r\n{text}", 2 * count),
+            format!("%?\r\n{text}.\r\n"),
+            format!("*?\r\n{text}.\r\n"),
+        ];
+        let wires = wires.each_ref().map(String::as_str);
+        same(pairs.clone(), &wires);
+        same(pairs.iter().cloned().collect::<BTreeMap<_, _>>(), &wires);
+        same(pairs.iter().cloned().collect::<HashMap<_, _>>(), &wires);
+        let values =
+            pairs.iter().map(|(key, value)| (Value::Simple(key.clone().into()), Value::Integer(*value)));
+        same(Value::Map(values.clone().collect()), &[wires[0], wires[2]]);
+        let flat = values.flat_map(|(key, value)| [key, value]).collect();
+        same(Value::Array(flat), &[wires[1], wires[3]]);
+    }
+}
+
 // CONN-023: one value for the shapes of both protocols.
 #[test]
 fn both_protocols_give_the_same_values() {
