@@ -2,7 +2,7 @@
 
 use crate::common::Client;
 use crate::{DESCRIPTORS, Stage, TICK, beside, both_ways, expect_hangup};
-use respiral_testkit::{Accept, Hangup, ProxyStats};
+use respiral_testkit::{Accept, Connections, Hangup, Proxy, ProxyStats};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::PoisonError;
@@ -26,17 +26,22 @@ fn ends_of_stream_pass_behind_the_bytes_before_them() {
     });
 }
 
+/// One end resets while its direction is stalled, so that the proxy has not seen it.
+fn reset_unseen(stage: &Stage, server: bool) -> (Client, Connections<'_, Proxy>) {
+    let ([mut from, mut to], way) = stage.towards(server);
+    from.send("last words");
+    to.expect("last words");
+    // A socket that is closed with unread bytes resets.
+    to.send("unread");
+    from.0.peek(&mut [0]).unwrap();
+    way.stall();
+    (to, way)
+}
+
 #[test]
 fn resets_pass() {
     both_ways(|stage, server| {
-        let ([mut from, mut to], way) = stage.towards(server);
-        from.send("last words");
-        to.expect("last words");
-        // A socket that is closed with unread bytes resets.
-        to.send("unread");
-        from.0.peek(&mut [0]).unwrap();
-        way.stall();
-        drop(from);
+        let (mut to, way) = reset_unseen(stage, server);
         to.expect_silence();
         way.resume();
         to.expect_reset();
@@ -47,13 +52,7 @@ fn resets_pass() {
 #[test]
 fn resets_pass_that_a_write_has_met() {
     both_ways(|stage, server| {
-        let ([mut from, mut to], way) = stage.towards(server);
-        from.send("last words");
-        to.expect("last words");
-        to.send("unread");
-        from.0.peek(&mut [0]).unwrap();
-        way.stall();
-        drop(from);
+        let (mut to, way) = reset_unseen(stage, server);
         let before = stage.proxy.stats().bytes_discarded;
         to.send("no receiver");
         assert!(stage.proxy.wait_for(|stats| stats.bytes_discarded == before + 11));
