@@ -1,100 +1,98 @@
 //! Giving the host time to park (H9).
 //!
 //! monoio fires timers, and tokio-uring submits, only when they park, and a driver that always finds something to do would
-//! never let them. So when no park was noticed for a millisecond, it waits for one, when it yields the next time.
+//! never let them. A descriptor that becomes ready does not show a park: monoio looks at its descriptors between its tasks as
+//! well. That the thread has slept shows it. So when the thread has not slept for some milliseconds, the driver waits for a
+//! timer of a few microseconds: tasks that are left run meanwhile, down to the last one that waits for this client, and then
+//! the host has nothing to do but to park until the timer fires.
 
+use crate::engine::times_slept;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// A host that is not seen to park for so long may fire no timers (H9).
-const AWAKE_MAX: Duration = Duration::from_millis(1);
-/// Quiet waits in a row that make a breath.
-const QUIET_WAITS: u32 = 2;
-/// A breath that takes longer ends early: the host has much to do besides, and would hold up what callers asked for.
-const BREATH_MAX: Duration = Duration::from_micros(200);
-/// It is then not taken again for so many times as long,
-const BREATH_SHARE: u32 = 8;
-/// and at most this.
-const AWAKE_LIMIT: Duration = Duration::from_millis(100);
+/// A thread that has not slept for so long is made to.
+const AWAKE_MAX: Duration = Duration::from_millis(4);
+/// How often to ask the system.
+const ASK: Duration = Duration::from_millis(1);
+/// The first wait: longer than a host takes to park. Each further one is twice as long.
+const WAIT: Duration = Duration::from_micros(20);
+/// A breath is not longer, by much: the host has no time to park, and it is not this client that takes it.
+const BREATH_MAX: Duration = Duration::from_millis(2);
+/// The next one comes so much later then.
+const GIVEN_UP: Duration = Duration::from_millis(100);
 
 thread_local! {
-    /// How often a driver of this thread did something.
-    static STEPS: Cell<u64> = const { Cell::new(0) };
-    /// When the host shall park again for this thread's drivers.
-    static DUE: Cell<Option<Instant>> = const { Cell::new(None) };
+    static THREAD: Cell<Thread> = const { Cell::new(Thread { ask_at: None, slept: (0, None) }) };
 }
 
-/// A driver of this thread does something.
-pub(super) fn note_step() {
-    STEPS.set(STEPS.get() + 1);
+/// What is known of the thread, by all its clients.
+#[derive(Clone, Copy)]
+struct Thread {
+    /// When to ask again whether it has slept.
+    ask_at: Option<Instant>,
+    /// How often it had slept when asked, and when that was found to be more than before.
+    slept: (i64, Option<Instant>),
 }
 
-/// Whether the host must be given time to park.
-pub(super) fn is_breath_due(now: Instant) -> bool {
-    DUE.get().is_none_or(|due| due < now)
-}
-
-/// The host parked, or is not waited for any more, which took so long.
-fn breathed(now: Instant, took: Duration) {
-    DUE.set(Some(now + (BREATH_SHARE * took).clamp(AWAKE_MAX, AWAKE_LIMIT)));
-}
-
-/// The step of a driver's last look at what it waits for.
-///
-/// A descriptor that becomes ready does not show that the host parked: monoio looks at its descriptors between its tasks
-/// as well, and fires no timers then. When no driver of the thread did anything from the look to the readiness, then the
-/// host may have had nothing left to do, and parked.
-pub(super) struct Looked(u64);
-
-impl Looked {
-    pub fn never() -> Self {
-        Self(u64::MAX)
-    }
-
-    /// Whether nothing was done since the last look, which found nothing.
-    fn look(&mut self, is_ready: bool) -> bool {
-        let last = std::mem::replace(&mut self.0, if is_ready { u64::MAX } else { STEPS.get() });
-        is_ready && last == STEPS.get()
-    }
-
-    /// As a park's end tells.
-    pub fn park(&mut self, now: Instant, is_ready: bool) {
-        if self.look(is_ready) {
-            breathed(now, Duration::ZERO);
+impl Thread {
+    /// Whether it has not slept for too long. `slept` asks how often it has.
+    fn is_breath_due(&mut self, now: Instant, slept: impl FnOnce() -> i64) -> bool {
+        if self.ask_at.is_some_and(|at| now < at) {
+            return false;
         }
+        let count = slept();
+        let since = match self.slept {
+            (before, Some(since)) if before == count => since,
+            _ => now,
+        };
+        self.slept = (count, Some(since));
+        let is_due = now - since >= AWAKE_MAX;
+        if !is_due {
+            self.ask_at = Some(now + ASK);
+        }
+        is_due
     }
 }
 
-/// The driver waits for the host to park, with a descriptor that nobody else signals.
-///
-/// Tasks that hand on to others what callers were told run in between, and the host may look at its descriptors more
-/// than once before the last of them waits for this client. So a breath is several quiet waits in a row.
+/// Whether the thread must sleep before this client does more. All its clients are told so until it has.
+pub(super) fn is_breath_due(now: Instant) -> bool {
+    let mut thread = THREAD.get();
+    let is_due = thread.is_breath_due(now, times_slept);
+    THREAD.set(thread);
+    is_due
+}
+
+/// The driver waits until the thread has slept.
 pub(super) struct Breath {
-    /// The first wait began.
-    since: Option<Instant>,
-    looked: Looked,
-    quiet: u32,
+    began: Option<Instant>,
+    wait: Duration,
+    waits: bool,
 }
 
 impl Breath {
     pub fn new() -> Self {
-        Self { since: None, looked: Looked::never(), quiet: 0 }
+        Self { began: None, wait: WAIT, waits: false }
     }
 
-    /// The descriptor was looked at. True when the driver may go on.
-    pub fn look(&mut self, now: Instant, is_ready: bool) -> bool {
-        let took = now - *self.since.get_or_insert(now);
-        let is_quiet = self.looked.look(is_ready);
-        if !is_ready {
-            return false;
+    /// A wait begins, unless it has: when it shall end.
+    pub fn begin_wait(&mut self, now: Instant) -> Option<Duration> {
+        self.began.get_or_insert(now);
+        (!std::mem::replace(&mut self.waits, true)).then_some(self.wait)
+    }
+
+    /// The timer has fired. True when the driver may go on.
+    pub fn is_over(&mut self, now: Instant) -> bool {
+        if !is_breath_due(now) {
+            return true;
         }
-        self.quiet = if is_quiet { self.quiet + 1 } else { 0 };
-        let is_over = self.quiet == QUIET_WAITS || took > BREATH_MAX;
-        if is_over {
-            breathed(now, took);
+        self.waits = false;
+        self.wait *= 2;
+        let is_given_up = now - *self.began.get_or_insert(now) > BREATH_MAX;
+        if is_given_up {
+            let thread = THREAD.get();
+            THREAD.set(Thread { ask_at: Some(now + GIVEN_UP), ..thread });
         }
-        // Another driver's breath may have come first.
-        is_over || !is_breath_due(now)
+        is_given_up
     }
 }
 
@@ -102,62 +100,59 @@ impl Breath {
 mod tests {
     use super::*;
 
-    const US: Duration = Duration::from_micros(1);
+    const MS: Duration = Duration::from_millis(1);
 
-    /// Each test has a thread of its own, and so its own host.
     fn start() -> Instant {
         #[expect(clippy::disallowed_methods, reason = "virtual time starts somewhere")]
-        let now = Instant::now();
-        assert!(is_breath_due(now), "nothing is known of a new thread's host");
-        now
+        Instant::now()
     }
 
-    // H9: a wait during which another client did something was no park; two quiet ones in a row are.
+    // H9: a thread that never sleeps is made to, and asked once a millisecond at most.
     #[test]
-    fn h09_two_quiet_waits_are_a_breath() {
+    fn h09_a_breath_is_due_when_the_thread_has_not_slept() {
         let now = start();
-        let mut breath = Breath::new();
-        note_step();
-        assert!(!breath.look(now, false));
-        note_step();
-        assert!(!breath.look(now + US, true));
-        assert!(!breath.look(now + US, false));
-        assert!(!breath.look(now + 2 * US, true));
-        assert!(!breath.look(now + 2 * US, false));
-        assert!(is_breath_due(now + 2 * US));
-        assert!(breath.look(now + 3 * US, true));
-        assert!(!is_breath_due(now + 3 * US) && !is_breath_due(now + 1000 * US));
-        assert!(is_breath_due(now + 1004 * US));
+        let mut thread = Thread { ask_at: None, slept: (0, None) };
+        let mut asked = 0;
+        let mut due = |at: Duration, slept: i64| {
+            thread.is_breath_due(now + at, || {
+                asked += 1;
+                slept
+            })
+        };
+        let all = (0..4000).map(|us| due(us * MS / 1000, 7));
+        assert!(!all.fold(false, |any, is_due| any | is_due));
+        assert!(due(4 * MS, 7) && due(5 * MS, 7), "until it has slept");
+        assert!(!due(6 * MS, 8));
+        assert!(!due(7 * MS, 9) && !due(8 * MS, 9) && !due(10 * MS, 9));
+        assert!(due(11 * MS, 9));
+        assert_eq!(asked, 4 + 2 + 1 + 3 + 1);
     }
 
-    // H9: ready at once is no wait at all; and what another client noticed counts for all.
+    // H9: it ends when the thread has slept, whoever saw it; and where it never does, soon and for long.
     #[test]
-    fn h09_parks_are_the_threads() {
-        let now = start();
-        let (mut breath, mut other) = (Breath::new(), Looked::never());
-        assert!(!breath.look(now, true) && !breath.look(now, true));
-        assert!(!breath.look(now, false));
-        other.park(now, true);
-        assert!(is_breath_due(now));
-        other.park(now, false);
-        other.park(now + US, true);
-        assert!(!is_breath_due(now + US));
-        note_step();
-        assert!(breath.look(now + US, true));
-    }
-
-    // A host with much else to do is not asked often.
-    #[test]
-    fn long_breaths_are_cut_short_and_rare() {
+    fn h09_a_breath_ends() {
         let mut now = start();
-        for (took, free) in [(250, 2_000), (50_000, 100_000)] {
-            let mut breath = Breath::new();
-            assert!(!breath.look(now, false));
-            now += took * US;
-            assert!(breath.look(now, true));
-            assert!(!is_breath_due(now + free * US));
-            now += (free + 1) * US;
-            assert!(is_breath_due(now));
+        assert!(!is_breath_due(now));
+        now += 5 * MS;
+        assert!(is_breath_due(now));
+        let mut breath = Breath::new();
+        let mut waits = Vec::new();
+        loop {
+            let wait = breath.begin_wait(now).expect("a new wait");
+            assert_eq!(breath.begin_wait(now), None, "one timer a wait");
+            waits.push(wait.as_micros());
+            now += wait;
+            if breath.is_over(now) {
+                break;
+            }
         }
+        assert_eq!(waits, [20, 40, 80, 160, 320, 640, 1280]);
+        assert!(!is_breath_due(now + 99 * MS) && is_breath_due(now + 100 * MS));
+
+        now += 100 * MS;
+        let mut breath = Breath::new();
+        breath.begin_wait(now);
+        std::thread::sleep(MS);
+        assert!(breath.is_over(now + MS) && !is_breath_due(now + 4 * MS));
     }
 }

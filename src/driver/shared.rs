@@ -10,7 +10,7 @@ use super::resolve::LookUps;
 use super::runtime::Runtime;
 use super::wait::Wait;
 use crate::client::{ClientMachine, ConnectOptions, PushListener};
-use crate::engine::{AnyEngine, Engine, EngineInfo, EventFd, Process};
+use crate::engine::{AnyEngine, Engine, EngineInfo, Process, TimerFd};
 use crate::error::{Error, Result};
 use crate::id::ConnectionId;
 use crate::io::{Completion, Op};
@@ -52,8 +52,8 @@ pub(crate) struct Core {
     pub machine: ClientMachine,
     /// `None` after the end.
     engine: Option<AnyEngine>,
-    /// Nobody else signals it: a wait for it is over when the host has looked at its descriptors (H9). `None` after the end.
-    breath: Option<EventFd>,
+    /// See [`Breath`](super::breath::Breath). `None` after the end.
+    breath: Option<TimerFd>,
     look_ups: LookUps,
     completions: Vec<Completion>,
     /// Host names to be looked up when nothing is borrowed: resolvers are user code.
@@ -82,7 +82,7 @@ impl Shared {
             |error: io::Error| Error::config("engine", format!("its descriptor cannot be used: {error}"));
         let look_ups = LookUps::new(options.own_resolver(), engine.notifier().map_err(system)?);
         let watch = runtime.watch(engine.wake_fd().map_err(system)?).map_err(system)?;
-        let breath = EventFd::new().map_err(system)?;
+        let breath = TimerFd::new().map_err(system)?;
         let breath_watch = runtime.watch(breath.duplicate().map_err(system)?).map_err(system)?;
         Ok(Rc::new(Self {
             core: RefCell::new(Core {
@@ -236,15 +236,17 @@ impl Shared {
         self.wait.poll(cx, || self.is_over())
     }
 
-    /// `Pending` until the host has looked at its descriptors.
+    /// Whether the breath's timer has fired, and the host has looked at its descriptors since.
     pub fn poll_breath(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = self.breath.poll(cx, || self.is_over());
-        match (&self.core.borrow().breath, &result) {
-            (Some(breath), Poll::Pending) => breath.signal(),
-            (Some(breath), Poll::Ready(_)) => breath.drain()?,
-            (None, _) => {}
+        if let (Some(timer), Poll::Ready(_)) = (&self.core.borrow().breath, &result) {
+            timer.drain()?;
         }
         result
+    }
+
+    pub fn set_breath(&self, after: Duration) -> io::Result<()> {
+        self.core.borrow().breath.as_ref().map_or(Ok(()), |timer| timer.set(after))
     }
 
     // --- the end

@@ -8,11 +8,11 @@
 //!                                                        ▲          └───▶ nudged by a call ──▶ Flush
 //! ```
 //! Callers that a turn woke run before the flush, so what they ask next leaves in one send per connection. When the
-//! driver yields and the host was not seen to park for a millisecond, it waits for that first (*breathes*, see [`Breath`]). It
+//! driver yields and the thread has not slept for some milliseconds, it waits for that first (*breathes*, see [`Breath`]). It
 //! yields through a second task, the *bell*, because a task that wakes itself goes to the *front* of monoio's queue
 //! (H8): the driver wakes the bell, the bell wakes the driver, and both go to the back.
 
-use super::breath::{Breath, Looked, is_breath_due, note_step};
+use super::breath::{Breath, is_breath_due};
 use super::shared::{Shared, Turn};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -29,7 +29,6 @@ pub struct Driver {
     shared: Weak<Shared>,
     bell: Rc<Bell>,
     phase: Phase,
-    looked: Looked,
     /// Something was given to the engine since callers were last woken. Otherwise the thread does not spin: a caller that was
     /// woken and that the host has not run yet (its main future, which waits for the queue to be empty) would wait for the
     /// spin's end. (Others may still await a reply; it is then found by a park.)
@@ -53,7 +52,7 @@ impl Driver {
         let bell = Rc::new(Bell::default());
         let task = BellTask(Rc::downgrade(&bell));
         let (shared, phase) = (Rc::downgrade(shared), Phase::Flush);
-        (Self { shared, bell, phase, looked: Looked::never(), sent: false }, task)
+        (Self { shared, bell, phase, sent: false }, task)
     }
 
     /// Moves on until it has to wait. `Ready` at the end.
@@ -67,7 +66,6 @@ impl Driver {
             let now = Instant::now();
             match &mut self.phase {
                 Phase::Turn => {
-                    note_step();
                     let turn = shared.turn(now)?;
                     self.phase = Phase::Flush;
                     self.sent &= !turn.woke;
@@ -76,7 +74,6 @@ impl Driver {
                     }
                 }
                 Phase::Flush => {
-                    note_step();
                     let any = shared.flush(now)?;
                     self.sent |= any;
                     self.phase = match shared.spin() {
@@ -104,22 +101,25 @@ impl Driver {
                         self.phase = Phase::Flush;
                         continue;
                     }
-                    let result = shared.poll_ready(cx);
-                    self.looked.park(now, result.is_ready());
-                    let Poll::Ready(result) = result else { return Ok(Poll::Pending) };
+                    let Poll::Ready(result) = shared.poll_ready(cx) else { return Ok(Poll::Pending) };
                     result?;
                     shared.set_will_flush();
                     self.phase = Phase::Turn;
                 }
-                Phase::Breathe(breath) => {
-                    let result = shared.poll_breath(cx);
-                    let is_over = breath.look(now, result.is_ready());
-                    let Poll::Ready(result) = result else { return Ok(Poll::Pending) };
-                    result?;
-                    if is_over {
-                        self.phase = Phase::Flush;
+                Phase::Breathe(breath) => match shared.poll_breath(cx) {
+                    Poll::Ready(result) => {
+                        result?;
+                        if breath.is_over(now) {
+                            self.phase = Phase::Flush;
+                        }
                     }
-                }
+                    Poll::Pending => {
+                        if let Some(after) = breath.begin_wait(now) {
+                            shared.set_breath(after)?;
+                        }
+                        return Ok(Poll::Pending);
+                    }
+                },
             }
         }
     }

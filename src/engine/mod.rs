@@ -20,9 +20,9 @@ mod wake;
 pub use crate::io::{EngineKind, EngineOptions};
 pub use choose::{AnyEngine, EngineInfo, EngineReason, RunningEngine};
 pub use epoll::EpollEngine;
-pub(crate) use process::Process;
+pub(crate) use process::{Process, times_slept};
 pub use uring::{UringEngine, UringRefusal, leaked_engines};
-pub(crate) use wake::EventFd;
+pub(crate) use wake::TimerFd;
 
 use crate::buf::BufferPool;
 use crate::io::{Completion, Op};

@@ -1,4 +1,4 @@
-//! Which process a client belongs to: a forked child has copies of what is its parent's (H7).
+//! What the system knows of us. Which process a client belongs to: a forked child has copies of what is its parent's (H7).
 //!
 //! Rings, sockets and the runtime's own registrations are shared with the parent, and a child must leave them alone.
 //! Asking the system who one is costs a system call, too much for every command. So a fork is noted once, in the child,
@@ -42,6 +42,16 @@ impl Process {
     pub(crate) fn is_surely_current(self) -> bool {
         self.is_current() && self.pid == std::process::id()
     }
+}
+
+/// How often this thread has waited: its voluntary context switches, see
+/// [getrusage(2)](https://man7.org/linux/man-pages/man2/getrusage.2.html). Takes a system call.
+pub(crate) fn times_slept() -> i64 {
+    // SAFETY: all-zero is a valid rusage.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: one valid rusage, for the length of the call.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
+    usage.ru_nvcsw
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use super::poller::WRITE;
 use super::{BUFFERS_PER_EVENT, Live};
 use crate::buf::Block;
 use crate::engine::token::{Kind, Token};
-use crate::engine::wake;
 use crate::io::{Completion, ConnectionFailure, ConnectionId};
 use std::io;
 use std::time::Instant;
@@ -43,7 +42,7 @@ impl Live {
 
     #[expect(clippy::disallowed_methods, reason = "an alarm that fired early is set again, relative to now")]
     pub(super) fn on_alarm(&mut self) -> io::Result<()> {
-        wake::drain(&self.timer.file)?;
+        self.timer.drain()?;
         self.alarm.on_fired(Instant::now());
         Ok(())
     }

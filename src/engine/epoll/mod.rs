@@ -12,20 +12,20 @@ mod operations;
 #[allow(unsafe_code)]
 mod poller;
 
-use super::EventFd;
 use super::alarm::Alarm;
 use super::process::Process;
 use super::token::{Kind, Token};
 use super::uring::refuse;
 use super::{Counters, Engine};
+use super::{TimerFd, wake::EventFd};
 use crate::buf::BufferPool;
 use crate::io::EngineOptions;
 use crate::io::{Completion, ConnectionId, Op};
 use connection::{Connection, Phase};
-use poller::{Poller, READ, TimerFd};
+use poller::{Poller, READ};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 /// Events that are taken from the kernel at a time.
@@ -147,7 +147,7 @@ impl Live {
         let timer = TimerFd::new()?;
         let wake = EventFd::new()?;
         poller.watch(wake.raw(), Token::of_engine(Kind::Wake).pack(), 0, READ)?;
-        poller.watch(timer.file.as_raw_fd(), Token::of_engine(Kind::Alarm).pack(), 0, READ)?;
+        poller.watch(timer.raw(), Token::of_engine(Kind::Alarm).pack(), 0, READ)?;
         let on_return = wake.clone();
         pool.on_return(Some(Box::new(move || on_return.signal())));
         Ok(Self {

@@ -1,12 +1,8 @@
-//! The three descriptors of the epoll engine, as safe calls.
-//!
-//! See [epoll(7)](https://man7.org/linux/man-pages/man7/epoll.7.html) and
-//! [timerfd_create(2)](https://man7.org/linux/man-pages/man2/timerfd_create.2.html).
+//! The epoll set, as safe calls; see [epoll(7)](https://man7.org/linux/man-pages/man7/epoll.7.html).
 
-use std::fs::File;
+use crate::engine::wake::checked;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::time::Duration;
 
 pub(super) const READ: u32 = libc::EPOLLIN as u32;
 pub(super) const WRITE: u32 = libc::EPOLLOUT as u32;
@@ -65,37 +61,4 @@ impl Poller {
     pub(super) fn duplicate(&self) -> io::Result<OwnedFd> {
         self.set.try_clone()
     }
-}
-
-/// A one-shot timer that is read like an eventfd.
-pub(super) struct TimerFd {
-    pub(super) file: File,
-}
-
-impl TimerFd {
-    pub(super) fn new() -> io::Result<Self> {
-        // SAFETY: no pointer is passed.
-        let fd = checked(unsafe {
-            libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC)
-        })?;
-        // SAFETY: a fresh descriptor that nobody else knows.
-        Ok(Self { file: unsafe { File::from_raw_fd(fd) } })
-    }
-
-    /// Fires after this time, which is not zero.
-    pub(super) fn set(&self, after: Duration) -> io::Result<()> {
-        let value = libc::timespec {
-            tv_sec: after.as_secs().min(i32::MAX as u64) as libc::time_t,
-            tv_nsec: after.subsec_nanos().into(),
-        };
-        let time =
-            libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-        // SAFETY: one valid itimerspec, for the length of the call; the old value is not asked for.
-        checked(unsafe { libc::timerfd_settime(self.file.as_raw_fd(), 0, &time, std::ptr::null_mut()) })?;
-        Ok(())
-    }
-}
-
-fn checked(result: i32) -> io::Result<i32> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

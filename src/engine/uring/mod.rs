@@ -22,9 +22,9 @@ mod turn;
 pub use refusal::UringRefusal;
 pub use teardown::leaked_engines;
 
-use super::EventFd;
 use super::alarm::Alarm;
 use super::process::Process;
+use super::wake::EventFd;
 use super::{Counters, Engine};
 use crate::buf::BufferPool;
 use crate::io::EngineOptions;
