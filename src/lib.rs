@@ -22,6 +22,8 @@
 //! # let _ = (name, stock, length); Ok(()) }
 //! ```
 //!
+//! Methods have a type of the key besides that of the reply: in line it is `client.get::<Option<String>, _>("user:1")`.
+//!
 //! Arguments are copied once, into the connection's outgoing bytes; a `bytes::Bytes` of 16 KiB or more is sent from where
 //! it lies (a `Vec` becomes one without a copy). Commands that tasks issue at the same time leave in one send. Those that block or change the connection are refused,
 //! since all tasks share it. One that this crate does not have as a type may be [your own](command::Command).
@@ -50,11 +52,16 @@
 //! # }
 //! ```
 //!
+//! What changes nothing, or the same however often it runs (GET, a SET of a fixed value), may be repeated after `MaybeExecuted` too.
+//!
 //! # When the server goes away
 //!
 //! Commands that it had accepted end with [`Error::Connection`] and their delivery; those that it had not seen wait for
 //! the replacement connection, which is dialled at once. If that fails, they end too (not executed), and the next command
 //! dials again: there is no back-off yet, so pause before you repeat. The same client goes on; nothing has to be made anew.
+//!
+//! A server or a network that only falls silent is not noticed by default: each call ends with [`Error::Timeout`] and the
+//! connection stays. [`ConnectOptions::idle_read_timeout`] has it replaced.
 //!
 //! # Tests of your own
 //!

@@ -144,10 +144,9 @@ impl ConnectOptions {
         self
     }
 
-    /// Bounds name look-up and connecting of each attempt, and the wait for a server that answers set-up with LOADING (most
-    /// let set-up pass, and then commands are answered so: transient, not executed); more than zero. The replies of set-up
-    /// that follow are bounded by [`command_timeout`](Self::command_timeout) or, when that is
-    /// `None`, by this. Default: 10 s.
+    /// Bounds name look-up and connecting of each attempt (not the replies of set-up: they have `command_timeout`), and the wait for a server that answers set-up with LOADING (most
+    /// let set-up pass, and then commands are answered so: transient, not executed); more than zero. Without a
+    /// [`command_timeout`](Self::command_timeout) the replies of set-up are bounded by this. Default: 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -160,7 +159,8 @@ impl ConnectOptions {
         self
     }
 
-    /// Close a connection that owes replies and has received nothing for this long; at least 1 ms. Default: `None`.
+    /// Close a connection that owes replies and has received nothing for this long; at least 1 ms. Default: `None`, and then
+    /// a network that falls silent is not noticed before the kernel's own limits (minutes): calls time out one by one.
     pub fn idle_read_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.idle_read_timeout = timeout.into();
         self

@@ -69,7 +69,7 @@ pub struct ConnectionError {
     pub failure: ConnectionFailure,
     /// Whether the command may have run.
     pub delivery: Delivery,
-    /// The command that was on it; `None` for a failed connect.
+    /// The command that was on it or waited for it; `None` when no call did, as in `connect`.
     pub command: Option<CommandName>,
 }
 

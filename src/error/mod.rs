@@ -28,7 +28,8 @@ pub enum Delivery {
     /// The server has not run it: the kernel never took the last byte of its frame, or the server refused it
     /// unrun. It is safe to send it again.
     NotExecuted,
-    /// Its frame was handed to the kernel whole and no reply came: it may have run, or may run yet.
+    /// Its frame was handed to the kernel whole and no complete reply came: it may have run, or may run yet. (A reply that was
+    /// cut off counts as none.)
     MaybeExecuted,
     /// The server answered; the error is the answer, or the answer did not fit the type asked for.
     Answered,

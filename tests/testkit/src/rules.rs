@@ -53,8 +53,14 @@ impl Action {
     }
 
     /// Answers with an error; `text` starts with its code, as in `LOADING Redis is loading`. The command is not executed.
+    ///
+    /// # Panics
+    /// When the text is no error's: empty, or with the `-` of the wire before it. [`raw`](Self::raw) sends anything.
     pub fn error(text: impl Into<String>) -> Self {
-        Self::of(Answer::Error(text.into()))
+        let text = text.into();
+        let is_text = !text.is_empty() && !text.starts_with('-');
+        assert!(is_text, "{text:?} is not the text of an error");
+        Self::of(Answer::Error(text))
     }
 
     /// Neither executes nor answers. Replies to later commands are sent, and so are off by one.
@@ -182,6 +188,9 @@ impl<'a> Rule<'a> {
     }
 
     /// [`Action::error`].
+    ///
+    /// # Panics
+    /// As there.
     pub fn reply_error(self, text: impl Into<String>) -> RuleId {
         self.act(Action::error(text))
     }

@@ -102,6 +102,9 @@ impl Server {
 
     /// Waits until the numbers satisfy `reached`. False when they do not within 30 seconds.
     ///
+    /// It blocks the thread. In an async test the client lives on that thread, and sends nothing meanwhile: there, look
+    /// at [`stats`](Self::stats) in a loop that lets other tasks run (`tokio::task::yield_now`, a millisecond's sleep).
+    ///
     /// ```
     /// # use respiral_testkit::Server;
     /// # let server = Server::start().unwrap();

@@ -23,6 +23,13 @@ fn both_protocols_side_by_side() {
 }
 
 #[test]
+fn texts_that_are_no_errors_are_refused() {
+    for text in ["", "-ERR with a dash"] {
+        assert!(std::panic::catch_unwind(|| Action::error(text)).is_err(), "{text:?}");
+    }
+}
+
+#[test]
 fn old_servers_and_refused_protocols() {
     let old = Server::builder().resp2_only().start().unwrap();
     let unknown = "-ERR unknown command 'HELLO', with args beginning with: '3' \r\n";

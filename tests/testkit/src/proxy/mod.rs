@@ -99,7 +99,8 @@ impl Proxy {
         self.stats().connections_accepted
     }
 
-    /// Waits until the numbers satisfy `reached`. False when they do not within 30 seconds.
+    /// Waits until the numbers satisfy `reached`. False when they do not within 30 seconds. It blocks the thread: see
+    /// [`Server::wait_for`](crate::Server::wait_for).
     #[must_use = "false means that it did not happen"]
     pub fn wait_for(&self, reached: impl FnMut(&ProxyStats) -> bool) -> bool {
         self.shared.wait_for(WAIT_LIMIT, reached)
