@@ -57,7 +57,11 @@ impl Thread {
 /// Whether the thread must sleep before this client does more. All its clients are told so until it has.
 pub(super) fn is_breath_due(now: Instant) -> bool {
     let mut thread = THREAD.get();
-    let is_due = thread.is_breath_due(now, times_slept);
+    #[cfg(not(test))]
+    let slept = times_slept;
+    #[cfg(test)]
+    let slept = || tests::SLEPT.get().unwrap_or_else(times_slept);
+    let is_due = thread.is_breath_due(now, slept);
     THREAD.set(thread);
     is_due
 }
@@ -102,6 +106,10 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    thread_local! {
+        pub(super) static SLEPT: Cell<Option<i64>> = const { Cell::new(None) };
+    }
+
     fn start() -> Instant {
         #[expect(clippy::disallowed_methods, reason = "virtual time starts somewhere")]
         Instant::now()
@@ -132,6 +140,7 @@ mod tests {
     #[test]
     fn h09_a_breath_ends() {
         let mut now = start();
+        SLEPT.set(Some(7));
         assert!(!is_breath_due(now));
         now += 5 * MS;
         assert!(is_breath_due(now));
@@ -152,7 +161,7 @@ mod tests {
         now += 100 * MS;
         let mut breath = Breath::new();
         breath.begin_wait(now);
-        std::thread::sleep(MS);
+        SLEPT.set(Some(8));
         assert!(breath.is_over(now + MS) && !is_breath_due(now + 4 * MS));
     }
 }

@@ -56,7 +56,20 @@ pub(crate) fn times_slept() -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Process;
+    use super::{Process, times_slept};
+
+    // H9: waiting counts, and working does not (but for what the test runner's threads make this one wait for).
+    #[test]
+    fn h09_a_thread_that_waits_has_slept() {
+        let before = times_slept();
+        for _ in 0..10 {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+        assert!(times_slept() >= before + 10);
+        let before = times_slept();
+        let sum = (0..1_000_000_u64).fold(0, |sum, number| std::hint::black_box(sum ^ number));
+        assert!(times_slept() < before + 10, "{sum}");
+    }
 
     // H7: told apart without the system's help, in the child and in the child's child; what the child makes is its own.
     #[test]
