@@ -90,7 +90,7 @@ impl Breath {
             return true;
         }
         self.waits = false;
-        self.wait *= 2;
+        self.wait = (2 * self.wait).min(BREATH_MAX);
         let is_given_up = now - *self.began.get_or_insert(now) > BREATH_MAX;
         if is_given_up {
             let thread = THREAD.get();
@@ -159,6 +159,8 @@ mod tests {
         assert!(!is_breath_due(now + 99 * MS) && is_breath_due(now + 100 * MS));
 
         now += 100 * MS;
+        let mut breath = Breath::new();
+        assert!((0..10_000).all(|_| !breath.is_over(now)), "whoever tells too early gains nothing");
         let mut breath = Breath::new();
         breath.begin_wait(now);
         SLEPT.set(Some(8));
