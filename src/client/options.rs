@@ -144,9 +144,10 @@ impl ConnectOptions {
         self
     }
 
-    /// Bounds name look-up and connecting of each attempt (not the replies of set-up: they have `command_timeout`), and the wait for a server that answers set-up with LOADING (most
-    /// let set-up pass, and then commands are answered so: transient, not executed); more than zero. Without a
-    /// [`command_timeout`](Self::command_timeout) the replies of set-up are bounded by this. Default: 10 s.
+    /// Bounds name look-up and connecting of each attempt, but not the replies of set-up: those have
+    /// [`command_timeout`](Self::command_timeout), and this only without one. It also bounds the wait for a server that
+    /// answers set-up with LOADING (most let set-up pass, and then commands are answered so: transient, not executed).
+    /// More than zero. Default: 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self

@@ -69,13 +69,15 @@
 //! silence), a limiter under tokio (a server that goes away and returns), reservations under tokio-uring (the proxy).
 //!
 //! Two habits make such tests reliable. Wait for what the server saw ([`Server::wait_for`]), not for time to pass; inside an
-//! async test look at [`Server::stats`] and let other tasks run meanwhile, since the client lives on the same thread. And after an end of the connection
+//! async test look at [`Server::stats`] and let other tasks run meanwhile, since the client lives on the same thread. And
+//! after an end of the connection
 //! expect the first call to fail or to succeed: it may have been on its way; assert what holds in both cases.
 //!
 //! # What it is not
 //!
 //! It knows the commands that respiral has as methods, and those of connections; others are unknown to it. So no streams,
-//! no geo, no bitmaps, no sorted sets by score, no transactions, no pub/sub, no scripts, no cluster, no persistence; their replies can be scripted. Hash fields and set
+//! no geo, no bitmaps, no old forms such as ZRANGEBYSCORE, no transactions, no pub/sub, no scripts, no cluster, no persistence; their
+//! replies can be scripted. Hash fields and set
 //! members come in byte order, so that a test does not depend on what the real server leaves open. Inline commands know no
 //! quotes. `INCRBYFLOAT` rounds to 16 digits instead of adding in extended precision. It runs on Linux.
 
